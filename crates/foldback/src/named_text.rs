@@ -1,6 +1,7 @@
 //! Texts beside a todo's messages, each a record of its own that holds its name.
 //!
-//! A name's digest gives the record's number. Where another name has that one, the next is taken.
+//! A name's digest gives the record's number. Where another name has that one, the next is taken. A record that is
+//! deleted leaves one without a name, so that those behind it are still found; its place may be taken again.
 
 use crate::error::Failure;
 use crate::{Error, Memory};
@@ -34,9 +35,12 @@ impl Memory {
         name: &[u8],
         places: impl Iterator<Item = u64>,
     ) -> Result<Slot, Error> {
+        let mut left = None;
         for n in places {
             let key = Key { space: Space::Parked, todo, n };
-            let Some(bytes) = self.shared.kv.get(key)? else { return Ok(Slot::Free(key)) };
+            let Some(bytes) = self.shared.kv.get(key)? else {
+                return Ok(Slot::Free(left.unwrap_or(key)));
+            };
             let corrupt =
                 |detail: String| -> Error { foldback_kv::Error::Corrupt { key, detail }.into() };
             let record: Record =
@@ -45,8 +49,30 @@ impl Memory {
                 let text = String::from_utf8(record.text);
                 return Ok(Slot::Taken(key, text.map_err(|error| corrupt(error.to_string()))?));
             }
+            if record.name.is_empty() {
+                left.get_or_insert(key);
+            }
         }
-        Ok(Slot::Full)
+        Ok(left.map_or(Slot::Full, Slot::Free))
+    }
+
+    /// Deletes the text in the slot that `slot` finds, given the todo's number, if there is one.
+    pub(crate) fn delete_text(
+        &self,
+        todo: &TodoId,
+        slot: impl Fn(u32) -> Result<Slot, Error>,
+    ) -> Result<(), Error> {
+        let empty = packed(&[], "")?;
+        retry(|| {
+            let no = self.find(todo)?.no();
+            let head = self.shared.kv.head(no)?;
+            if let Slot::Taken(key, _) = slot(no)? {
+                let expect = Some(Expect { todo: no, head, next: head });
+                let put = vec![(key, empty.clone())];
+                self.shared.kv.commit(Batch { expect, put, ..Batch::default() })?;
+            }
+            Ok(())
+        })
     }
 
     /// Stores a text in the slot that `slot` finds, given the todo's number. A text that is there already is replaced
@@ -58,9 +84,7 @@ impl Memory {
         replaces: bool,
         slot: impl Fn(u32) -> Result<Slot, Error>,
     ) -> Result<bool, Error> {
-        let record = Record { name: name.to_vec(), text: text.as_bytes().to_vec() };
-        let record =
-            rmp_serde::to_vec(&record).map_err(|_| Failure::Internal("a text cannot be packed"))?;
+        let record = packed(name, text)?;
         retry(|| {
             let no = self.find(todo)?.no();
             // If the todo is forgotten meanwhile, nothing is written.
@@ -76,6 +100,12 @@ impl Memory {
             Ok(true)
         })
     }
+}
+
+fn packed(name: &[u8], text: &str) -> Result<Vec<u8>, Error> {
+    let record = Record { name: name.to_vec(), text: text.as_bytes().to_vec() };
+    let packed = rmp_serde::to_vec(&record);
+    packed.map_err(|_| Failure::Internal("a text cannot be packed").into())
 }
 
 impl Slot {

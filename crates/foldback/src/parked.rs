@@ -22,19 +22,27 @@ impl Memory {
     /// # Errors
     /// When there is no such todo, or the store fails.
     pub fn park(&self, todo: &TodoId, name: &ParkedName, text: &str) -> Result<(), Error> {
+        let key = (self.find(todo)?.no(), *name);
         if self.redacts(text) {
-            let key = (self.find(todo)?.no(), *name);
-            let mut unstored = self.unstored();
-            if unstored.len() >= MOST_UNSTORED {
-                unstored.clear();
-            }
-            unstored.insert(key, text.to_owned());
-            return Ok(());
+            self.hold(key, text);
+            // What was stored before must not come back once the memory is closed.
+            return self.delete_text(todo, |no| self.slot(no, name));
         }
-        self.put_text(todo, (name, text), true, |no| self.slot(no, name)).map(drop)
+        self.put_text(todo, (name, text), true, |no| self.slot(no, name))?;
+        self.unstored().remove(&key);
+        Ok(())
     }
 
-    /// Returns whether anything is parked beside a todo.
+    /// Holds a text that may not be stored.
+    fn hold(&self, key: (u32, ParkedName), text: &str) {
+        let mut unstored = self.unstored();
+        if unstored.len() >= MOST_UNSTORED && !unstored.contains_key(&key) {
+            unstored.clear();
+        }
+        unstored.insert(key, text.to_owned());
+    }
+
+    /// Returns whether anything is parked beside a todo, or was until a text that may not be stored replaced it.
     ///
     /// # Errors
     /// When there is no such todo, or the store fails.
@@ -78,7 +86,7 @@ impl Memory {
 
 #[cfg(test)]
 mod tests {
-    use crate::{ErrorKind, Memory, Options};
+    use crate::{ErrorKind, Memory, Options, Redaction};
     use foldback_core::{Message, TodoId};
 
     /// GW10: a parked text is found by its name, even if names begin alike, and is deleted with its todo.
@@ -101,5 +109,42 @@ mod tests {
         memory.maintenance().forget(&todo).unwrap();
         memory.session(&todo).unwrap().record(Message::user("hello")).unwrap();
         assert_eq!(memory.parked(&todo, &[first]).unwrap(), [None]);
+    }
+
+    /// GW10, S8: the last text of a name is the one that comes back, whether either may be stored, and none that it
+    /// replaced does after the memory was closed.
+    #[test]
+    fn gw10_s8_what_was_parked_last_is_found() {
+        let dir = tempfile::tempdir().unwrap();
+        let open = || {
+            let options = Options::default().with_redaction(Redaction::default());
+            Memory::open(dir.path(), options).unwrap()
+        };
+        let todo = TodoId::new("trip").unwrap();
+        let (first, mut second, mut third) = ([0xff; 32], [0xff; 32], [0xff; 32]);
+        (second[31], third[31]) = (7, 8);
+        let secret = "密钥 AKIAZ7Q2MXK4N5P6R3TB";
+        let memory = open();
+        memory.session(&todo).unwrap().record(Message::user("hello")).unwrap();
+        let park = |memory: &Memory, name, text| memory.park(&todo, name, text).unwrap();
+        let parked = |memory: &Memory| {
+            let found = memory.parked(&todo, &[first, second, third]).unwrap();
+            found.into_iter().map(Option::unwrap_or_default).collect::<Vec<_>>()
+        };
+        park(&memory, &first, "旧");
+        park(&memory, &second, "b");
+        park(&memory, &first, secret);
+        assert_eq!(parked(&memory), [secret, "b", ""]);
+        park(&memory, &first, "新");
+        assert_eq!(parked(&memory), ["新", "b", ""]);
+        park(&memory, &first, secret);
+        drop(memory);
+        let memory = open();
+        assert_eq!(parked(&memory), ["", "b", ""]);
+        // The place that is left is taken again.
+        park(&memory, &third, "c");
+        park(&memory, &first, "a");
+        assert_eq!(parked(&memory), ["a", "b", "c"]);
+        assert!(memory.maintenance().doctor().unwrap().is_clean());
     }
 }
