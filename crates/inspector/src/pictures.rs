@@ -46,11 +46,15 @@ pub(crate) enum Undrawn {
     Failed(String),
 }
 
+/// Which session it is and how far it has come: the number of its todo, which no later one of the same name has, and how
+/// many messages it has.
+pub(crate) type State = (u32, u64);
+
 /// The sessions that were drawn last. One is drawn at a time: that takes a core for seconds.
 pub(crate) struct Pictures {
     drawing: Arc<dyn Drawing>,
-    /// With how many messages each had.
-    kept: Mutex<Vec<(TodoId, u64, Arc<Drawn>)>>,
+    /// With the state that each was in.
+    kept: Mutex<Vec<(TodoId, State, Arc<Drawn>)>>,
     turn: Mutex<()>,
     /// How many wait for their turn.
     waiting: AtomicUsize,
@@ -66,19 +70,19 @@ impl Pictures {
         }
     }
 
-    /// The session as it is now: `length` counts its messages.
+    /// The session in the state that `now` returns.
     ///
     /// # Errors
-    /// When it cannot be drawn, or its messages cannot be counted.
+    /// When it cannot be drawn, or its state cannot be read.
     pub(crate) fn of(
         &self,
         memory: &Memory,
         todo: &TodoId,
-        length: impl Fn() -> Result<u64, String>,
+        now: impl Fn() -> Result<State, String>,
         by_gateway: bool,
     ) -> Result<Arc<Drawn>, Undrawn> {
-        let length = || length().map_err(Undrawn::Failed);
-        if let Some(drawn) = self.kept(todo, length()?) {
+        let now = || now().map_err(Undrawn::Failed);
+        if let Some(drawn) = self.kept(todo, now()?) {
             return Ok(drawn);
         }
         if self.waiting.fetch_add(1, Ordering::Relaxed) >= WAITING {
@@ -88,8 +92,8 @@ impl Pictures {
         let turn = self.turn.lock();
         self.waiting.fetch_sub(1, Ordering::Relaxed);
         // It may have grown since, and another may have drawn it.
-        let messages = length()?;
-        if let Some(drawn) = self.kept(todo, messages) {
+        let state = now()?;
+        if let Some(drawn) = self.kept(todo, state) {
             return Ok(drawn);
         }
         let drawn = self.drawing.draw(memory, todo, by_gateway).map_err(Undrawn::Failed)?;
@@ -97,14 +101,14 @@ impl Pictures {
         let drawn = Arc::new(drawn);
         let mut kept = self.kept.lock();
         kept.retain(|(known, ..)| known != todo);
-        kept.insert(0, (todo.clone(), messages, Arc::clone(&drawn)));
+        kept.insert(0, (todo.clone(), state, Arc::clone(&drawn)));
         kept.truncate(KEPT);
         Ok(drawn)
     }
 
-    fn kept(&self, todo: &TodoId, messages: u64) -> Option<Arc<Drawn>> {
+    fn kept(&self, todo: &TodoId, state: State) -> Option<Arc<Drawn>> {
         let kept = self.kept.lock();
-        let found = kept.iter().find(|(known, len, _)| known == todo && *len == messages);
+        let found = kept.iter().find(|(known, drawn, _)| known == todo && *drawn == state);
         found.map(|(_, _, drawn)| Arc::clone(drawn))
     }
 }
@@ -135,17 +139,17 @@ mod tests {
     fn a_session_is_drawn_again_only_when_it_has_grown() {
         let memory = Memory::in_memory(Options::default()).unwrap();
         let pictures = Pictures::new(Arc::new(Counting::default()));
-        let draw = |id: &str, len| {
-            pictures
-                .of(&memory, &TodoId::new(id).unwrap(), || Ok(len), false)
-                .unwrap()
-                .index
-                .clone()
+        let of = |id: &str, state| {
+            let id = TodoId::new(id).unwrap();
+            pictures.of(&memory, &id, || Ok(state), false).unwrap().index.clone()
         };
+        let draw = |id: &str, len| of(id, (1, len));
         assert_eq!([draw("a", 1), draw("a", 1), draw("a", 2)], ["\"a 0\"", "\"a 0\"", "\"a 1\""]);
         for id in ["b", "c", "d", "e"] {
             draw(id, 1);
         }
         assert_eq!([draw("e", 1), draw("a", 2)], ["\"e 5\"", "\"a 6\""]);
+        // Another session may have the name and the length of one that was forgotten.
+        assert_eq!([of("a", (9, 2)), of("a", (9, 2))], ["\"a 7\"", "\"a 7\""]);
     }
 }

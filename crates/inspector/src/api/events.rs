@@ -90,8 +90,7 @@ fn changes(before: &Arc<Roster>, now: &Arc<Roster>) -> VecDeque<Changed> {
     if Arc::ptr_eq(before, now) {
         return VecDeque::new();
     }
-    let is_new =
-        |one: &&Listed| before.get(one.id()).is_none_or(|known| known.messages() != one.messages());
+    let is_new = |one: &&Listed| before.get(one.id()).is_none_or(|known| !known.is_same(one));
     let changed = now.newest_first().iter().filter(is_new).map(|one| (one.id(), one.messages()));
     let gone = before.newest_first().iter().map(Listed::id).filter(|id| now.place(id).is_none());
     let all = changed.chain(gone.map(|id| (id, 0)));
@@ -125,5 +124,13 @@ mod tests {
         let found: Vec<_> = found.collect();
         assert_eq!(found, [("b".to_owned(), 3), ("c".to_owned(), 0), ("d".to_owned(), 1)]);
         assert!(changes(&now, &rosters.now(&memory).unwrap()).is_empty());
+        // Another session of the same name and length is a change.
+        memory.maintenance().forget(&id("d")).unwrap();
+        say("d");
+        let found = changes(&now, &rosters.now(&memory).unwrap());
+        assert_eq!(
+            found.iter().map(|one| (&*one.id, one.messages)).collect::<Vec<_>>(),
+            [("d", 1)]
+        );
     }
 }

@@ -43,8 +43,9 @@ pub(crate) async fn replay(
         noted(shared, Some(&todo), "inspect", &[])?;
         let by_gateway = shared.sessions.savings(&todo)?.is_some();
         let memory = &shared.memory;
-        let length = || memory.len(&todo).map_err(|error| error.to_string());
-        match shared.pictures.of(memory, &todo, length, by_gateway) {
+        let now = || Ok((memory.find(&todo)?.no(), memory.len(&todo)?));
+        let now = || now().map_err(|error: foldback::Error| error.to_string());
+        match shared.pictures.of(memory, &todo, now, by_gateway) {
             Ok(drawn) => Ok(Replay {
                 index: Some(raw(&drawn.index)?),
                 picture: drawn.picture.as_deref().map(raw).transpose()?,

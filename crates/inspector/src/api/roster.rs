@@ -87,6 +87,11 @@ impl Listed {
         self.standing.todo.id()
     }
 
+    /// Whether it is the same session with as many messages, and not another of the same name.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        self.standing.todo == other.standing.todo && self.messages() == other.messages()
+    }
+
     /// How many messages it has; 0 if that cannot be read.
     pub(super) fn messages(&self) -> u64 {
         self.standing.head.map_or(0, |head| head.messages)
