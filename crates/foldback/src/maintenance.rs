@@ -18,6 +18,7 @@ use rebuild::rebuild;
 use serde::Serialize;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
+pub(crate) use verify::last_block;
 use verify::{TodoCheck, state_and_blocks};
 
 /// Todos and messages are walked in steps of this many.

@@ -276,6 +276,14 @@ impl Memory {
         texts::exact_messages(&self.shared, &self.find(todo)?, range)
     }
 
+    /// Returns how many closed blocks a todo has.
+    ///
+    /// # Errors
+    /// When there is no such todo or the store fails.
+    pub fn closed_blocks(&self, todo: &TodoId) -> Result<u32, Error> {
+        crate::maintenance::last_block(&self.shared, &self.find(todo)?)
+    }
+
     /// Returns up to `limit` closed blocks after the `after`-th, in order of time.
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 
 use crate::{Close, ErrorKind, Memory, Options};
 use foldback_core::{Message, TodoId, ToolCall, ToolCallId};
-use foldback_kv::{Key, Mode, Space};
+use foldback_kv::{Batch, Key, Mode, Space};
 use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -173,4 +173,23 @@ fn a_check_beside_a_busy_writer_has_no_findings() {
         stop.store(true, Ordering::Relaxed);
     });
     assert_eq!(found, Vec::<String>::new());
+}
+
+/// R4: how many blocks a todo has is known without its saved state, which may be damaged.
+#[test]
+fn r4_blocks_are_counted_without_a_saved_state() {
+    let memory = Memory::in_memory(Options::default()).unwrap();
+    let id = TodoId::new("quay").unwrap();
+    let mut session = memory.session(&id).unwrap();
+    session.record(Message::user("第一")).unwrap();
+    assert_eq!(memory.closed_blocks(&id).unwrap(), 0);
+    for text in ["第二", "第三"] {
+        session.close(Close::End).unwrap();
+        session.record(Message::user(text)).unwrap();
+    }
+    assert_eq!(memory.closed_blocks(&id).unwrap(), session.blocks());
+    let key = Key { space: Space::Session, todo: memory.find(&id).unwrap().no(), n: 0 };
+    memory.shared.kv.commit(Batch { put: vec![(key, vec![0xc1])], ..Batch::default() }).unwrap();
+    assert!(memory.session(&id).is_err());
+    assert_eq!(memory.closed_blocks(&id).unwrap(), 2);
 }

@@ -198,7 +198,7 @@ pub(super) fn state_and_blocks(memory: &Shared, todo: &Todo) -> Result<(Live, u3
 }
 
 /// Returns the number of a todo's last block, damaged or not; 0 for none.
-fn last_block(memory: &Shared, todo: &Todo) -> Result<u32, Error> {
+pub(crate) fn last_block(memory: &Shared, todo: &Todo) -> Result<u32, Error> {
     match memory.blocks.last_block(todo) {
         Ok(last) => Ok(last.map_or(0, |block| block.header.block_id.n())),
         Err(BlockError::Corrupt { key, .. }) => Ok(u32::try_from(key.n).unwrap_or(u32::MAX)),

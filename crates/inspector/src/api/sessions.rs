@@ -211,7 +211,7 @@ fn session(shared: &Shared, todo: &TodoId, savings: Option<Savings>, seen: &mut 
     let mut tell = |error: foldback::Error| problems.push(error.to_string());
     let messages = memory.len(todo).map_err(&mut tell).ok();
     let info = memory.conversations().info(todo).map_err(&mut tell).unwrap_or_default();
-    let blocks = memory.session(todo).map(|session| session.blocks()).map_err(&mut tell).ok();
+    let blocks = memory.closed_blocks(todo).map_err(&mut tell).ok();
     let last = messages.and_then(|len| last(memory, todo, len));
     let title = messages.and_then(|len| title(memory, todo, len));
     let failed_calls = messages
