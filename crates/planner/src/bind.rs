@@ -27,6 +27,7 @@ use crate::{Catalog, Failure, PathSegment, Piece, Reference, StepId, StepResult,
 use answer::Answer;
 use foldback_tool::{FailureKind, Language};
 use rustc_hash::FxHashMap;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::collections::hash_map;
 
@@ -132,14 +133,22 @@ impl Catalog {
         results: &impl Results,
         most_bytes: usize,
     ) -> Result<String, BindError> {
-        let mut binder = Binder {
-            results,
-            entry: self.entry(function),
-            limit: most_bytes,
-            answers: FxHashMap::default(),
-            path: Vec::new(),
-            language: None,
-        };
+        let mut binder = Binder::new(self.entry(function), results, most_bytes);
+        let mut out = String::new();
+        binder.write(arguments, &mut out)?;
+        Ok(out)
+    }
+
+    /// Does the same as far as results are there: a reference without one stays as it is written.
+    pub(crate) fn bind_known(
+        &self,
+        function: &str,
+        arguments: &Template,
+        results: &impl Results,
+        most_bytes: usize,
+    ) -> Result<String, BindError> {
+        let mut binder = Binder::new(self.entry(function), results, most_bytes);
+        binder.keeps_unknown = true;
         let mut out = String::new();
         binder.write(arguments, &mut out)?;
         Ok(out)
@@ -157,9 +166,23 @@ struct Binder<'a, R> {
     path: Vec<PathSegment>,
     /// The language of the argument that is being written.
     language: Option<Language>,
+    /// Whether a reference without a result is written as it is.
+    keeps_unknown: bool,
 }
 
 impl<'a, R: Results> Binder<'a, R> {
+    fn new(entry: Option<&'a Entry>, results: &'a R, limit: usize) -> Self {
+        Self {
+            results,
+            entry,
+            limit,
+            answers: FxHashMap::default(),
+            path: Vec::new(),
+            language: None,
+            keeps_unknown: false,
+        }
+    }
+
     fn write(&mut self, template: &Template, out: &mut String) -> Result<(), BindError> {
         match template {
             Template::Literal(text) => out.push_str(text),
@@ -248,6 +271,9 @@ impl<'a, R: Results> Binder<'a, R> {
             hash_map::Entry::Occupied(known) => known.into_mut(),
             hash_map::Entry::Vacant(place) => {
                 let result = self.results.result(reference.step);
+                if result.is_none() && self.keeps_unknown {
+                    return Ok(BoundValue::Text(Cow::Owned(reference.to_string())));
+                }
                 let no_result = || BindError::NoResult { reference: reference.clone() };
                 place.insert(Answer::of(reference.step, result.ok_or_else(no_result)?))
             }

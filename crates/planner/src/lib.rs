@@ -91,7 +91,7 @@ pub use one_plan::{
 pub use parse_error::ParseError;
 pub use plan::{Form, Plan};
 pub use reference::{PathSegment, Reference, Spelling};
-pub use replan::{Executed, Merged, Progress, ReplanReason, Replans, Round};
+pub use replan::{Executed, Merged, Progress, ReplanReason, Replans, Round, same_arguments};
 pub use schedule::{Schedule, ScheduleError, StepState};
 pub use step::{Action, FailurePolicy, Step, StepId};
 pub use step_result::{Failure, StepResult};

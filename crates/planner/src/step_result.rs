@@ -25,6 +25,27 @@ pub enum StepResult {
     },
 }
 
+impl StepResult {
+    /// Returns whether a call with this result may have taken effect although it brought no answer: it
+    /// was under way when it was stopped, or its answer was too large to pass on.
+    #[must_use]
+    pub fn may_have_taken_effect(&self) -> bool {
+        let Self::Error { failure } = self else { return false };
+        match failure.kind {
+            FailureKind::Timeout
+            | FailureKind::UnknownOutcome
+            | FailureKind::Cancelled
+            | FailureKind::Quota => true,
+            FailureKind::Tool
+            | FailureKind::Status
+            | FailureKind::Denied
+            | FailureKind::Arguments
+            | FailureKind::MissingPart
+            | FailureKind::UnknownTool => false,
+        }
+    }
+}
+
 /// Why a step failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {

@@ -123,6 +123,28 @@ impl Past {
         self.calls.get(&step)
     }
 
+    /// Returns the calls that began and were not taken out: each with its step, its tool and arguments, and its
+    /// result if it ended.
+    pub(crate) fn begun(
+        &self,
+    ) -> impl Iterator<Item = (StepId, &(String, String), Option<&StepResult>)> {
+        self.calls.iter().filter_map(|(step, call)| {
+            let ended = call.ended.as_ref().map(|(_, result)| result);
+            Some((*step, call.began.as_ref()?, ended))
+        })
+    }
+
+    /// Returns whether two steps belong to one plan of the run.
+    pub(crate) fn are_one_plan(&self, one: StepId, other: StepId) -> bool {
+        self.plans.iter().any(|plan| match plan {
+            PastPlan::Steps(steps) => {
+                let holds = |id| steps.iter().any(|step| step.id == id);
+                holds(one) && holds(other)
+            }
+            PastPlan::Replanned(_) => false,
+        })
+    }
+
     /// Takes out what is known about a step's call.
     pub(crate) fn take_call(&mut self, step: StepId) -> Option<PastCall> {
         self.calls.remove(&step)

@@ -2,10 +2,10 @@
 
 use super::Progress;
 use crate::{
-    Action, Executed, Finding, FindingKind, Findings, Plan, Position, Step, StepId, StepResult,
-    StepState, Template, Validator,
+    Action, Executed, Finding, FindingKind, Findings, Plan, Position, Results, Step, StepId,
+    StepResult, StepState, Template, Validator, json,
 };
-use foldback_tool::{Effect, FailureKind};
+use foldback_tool::Effect;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A new plan that continues from the work that was done.
@@ -47,8 +47,9 @@ impl Progress {
     ///   error under another number too: a planner that repeats itself by mistake must not pay twice,
     ///   and an intended repeat looks just like it. An intended repeat must say so in its arguments.
     ///   The same holds for a call after an earlier one that may have taken effect although it brought
-    ///   no answer (it timed out, was stopped, or the run was killed). Reading tools and idempotent
-    ///   ones are repeated freely, under a new number: that is how a plan polls.
+    ///   no answer (it timed out, was stopped, returned too much, or the run was killed). Calls are
+    ///   identical if they are so with the results in place of the references. Reading tools and
+    ///   idempotent ones are repeated freely, under a new number: that is how a plan polls.
     ///
     /// If the plan answers an anchor, call [`Schedule::replanned`] first and take this progress after
     /// it: what waited for the anchor is then skipped, and can be planned again.
@@ -151,8 +152,16 @@ impl Progress {
         if validator.catalog().get(function)?.effect != Effect::Effectful {
             return None;
         }
-        let mut same = self.iter().filter(|old| same_action(&old.step, step));
-        let (old, what) = same.find_map(|old| {
+        let bound = self.bound(step, validator);
+        let is_same = |old: &&Executed| {
+            let Action::Call { function: other, .. } = &old.step.action else { return false };
+            let is_bound_alike = || {
+                let others = self.bound(&old.step, validator);
+                bound.as_ref().zip(others).is_some_and(|(one, other)| one.means_the_same(&other))
+            };
+            other == function && (same_action(&old.step, step) || is_bound_alike())
+        };
+        let (old, what) = self.iter().filter(is_same).find_map(|old| {
             let what = if old.holds() {
                 "does exactly this already; refer to its result, or change the arguments if the \
                  repeat is intended"
@@ -167,6 +176,32 @@ impl Progress {
         let message = format!("{}: {} {what}", step.id, old.step.id);
         Some(Finding::of_step(FindingKind::RepeatedEffect, step.id, message))
     }
+
+    /// Returns the arguments of a call with the results that are there in place of their references.
+    fn bound(&self, step: &Step, validator: &Validator<'_>) -> Option<Template> {
+        let Action::Call { function, arguments } = &step.action else { return None };
+        let most_bytes = validator.limits().bound_bytes;
+        read(&validator.catalog().bind_known(function, arguments, self, most_bytes).ok()?)
+    }
+}
+
+impl Results for Progress {
+    fn result(&self, step: StepId) -> Option<&StepResult> {
+        self.get(step)?.result.as_ref()
+    }
+}
+
+/// Returns whether the arguments of two calls, as JSON, mean the same: the keys of objects in any order,
+/// numbers by value.
+#[must_use]
+pub fn same_arguments(one: &str, other: &str) -> bool {
+    one == other
+        || read(one).zip(read(other)).is_some_and(|(one, other)| one.means_the_same(&other))
+}
+
+/// Reads arguments without references.
+fn read(json: &str) -> Option<Template> {
+    Some(Template::of_json(json::read(json).ok()?, None, &mut Vec::new()))
 }
 
 /// Returns whether two steps do the same, given that their references name the same steps.
@@ -180,13 +215,9 @@ fn same_action(one: &Step, other: &Step) -> bool {
     }
 }
 
-/// Returns whether a call was under way when it failed, so that its effect may have taken place.
+/// Returns whether a call was made, and may have taken effect although it failed.
 fn may_have_taken_effect(old: &Executed) -> bool {
-    let Some(StepResult::Error { failure }) = &old.result else { return false };
-    let is_open = matches!(
-        failure.kind,
-        FailureKind::Timeout | FailureKind::UnknownOutcome | FailureKind::Cancelled
-    );
+    let is_open = old.result.as_ref().is_some_and(StepResult::may_have_taken_effect);
     old.state == StepState::Failed && is_open
 }
 

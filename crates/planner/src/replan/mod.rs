@@ -3,7 +3,7 @@
 mod merge;
 mod progress;
 
-pub use merge::Merged;
+pub use merge::{Merged, same_arguments};
 pub use progress::{Executed, Progress};
 
 use crate::{Action, StepId, StepState};

@@ -134,6 +134,10 @@ impl<'a> Validator<'a> {
         findings
     }
 
+    pub(crate) fn limits(&self) -> Limits {
+        self.limits
+    }
+
     pub(crate) fn catalog(&self) -> &'a Catalog {
         self.catalog
     }

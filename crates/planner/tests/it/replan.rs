@@ -1,13 +1,15 @@
 //! Replanning.
 
 use crate::schedule::{error, success};
-use crate::steps::{anchor, call, ids, number, object, plan, step, step_with, text, tool, whole};
+use crate::steps::{
+    anchor, call, ids, mixed, number, object, plan, step, step_with, text, tool, whole,
+};
 use foldback_planner::{
     Action, Catalog, Failure, FailurePolicy, FindingKind, Intent, Limits, Merged, Plan, Progress,
     ReplanReason, Replans, Round, Schedule, Step, StepId, StepResult, StepState, Template,
     Validator, parse_one_plan,
 };
-use foldback_tool::{Effect, FailureKind};
+use foldback_tool::{Data, Effect, FailureKind};
 use std::collections::BTreeMap;
 
 /// A run that can be inspected.
@@ -354,6 +356,48 @@ fn op12_an_effect_is_not_repeated_in_other_words() {
     assert!(run.merge(vec![call(3, "pay", more, &[])]).findings.is_empty());
 }
 
+/// OP12: a call is the same one, whether its arguments are written as values, as references to them, or as
+/// references to another result with the same value.
+#[test]
+fn op12_an_effect_is_not_repeated_by_its_value() {
+    let answered =
+        |text: &str| StepResult::Success { data: Data { text: text.to_owned(), structured: None } };
+    let quote = |id| call(id, "search", object([("q", text("报价"))]), &[]);
+    let pay = |id, eur, memo, to, after: &[u32]| {
+        call(id, "pay", object([("eur", eur), ("memo", memo), ("to", to)]), after)
+    };
+    let first = pay(2, whole(1, &["价"]), mixed("房租", 1, &["价"]), whole(4, &[]), &[1, 4]);
+    let mut run = Run::new(vec![quote(1), first, quote(3), quote(4)]);
+    run.end(1, answered(r#"{"价": 100}"#));
+    run.end(3, answered(r#"{"价": 1e2, "另": 101}"#));
+    let check = |run: &Run, to: &dyn Fn() -> Template| {
+        let same = [
+            (number("100.0"), text("房租100")),
+            (whole(3, &["价"]), text("房租100")),
+            (number("100"), mixed("房租", 1, &["价"])),
+        ];
+        for (eur, memo) in same {
+            let merged = run.merge(vec![pay(5, eur, memo, to(), &[1, 3, 4])]);
+            assert!(kinds(&merged).contains(&FindingKind::RepeatedEffect), "{}", merged.findings);
+        }
+        let other = [
+            (number("101"), text("房租100")),
+            (whole(3, &["另"]), text("房租100")),
+            (number("100"), text("房租")),
+        ];
+        for (eur, memo) in other {
+            let merged = run.merge(vec![pay(5, eur, memo, to(), &[1, 3, 4])]);
+            assert!(!merged.findings.has_errors(), "{}", merged.findings);
+        }
+    };
+    // A reference whose step has no result yet is the same as itself.
+    check(&run, &|| whole(4, &[]));
+    run.end(4, answered("王"));
+    let failure = Failure { kind: FailureKind::Timeout, message: String::new() };
+    run.end(2, StepResult::Error { failure });
+    check(&run, &|| text("王"));
+}
+
 /// OP12: a call that may have taken effect, although it brought no answer, is not simply repeated.
 #[test]
 fn op12_what_may_have_taken_effect_is_checked_first() {
@@ -363,7 +407,13 @@ fn op12_what_may_have_taken_effect_is_checked_first() {
         run.end(1, StepResult::Error { failure });
         run
     };
-    for kind in [FailureKind::Timeout, FailureKind::UnknownOutcome, FailureKind::Cancelled] {
+    for kind in [
+        FailureKind::Timeout,
+        FailureKind::UnknownOutcome,
+        FailureKind::Cancelled,
+        // The tool was called, and its answer was too large.
+        FailureKind::Quota,
+    ] {
         let run = ended(delivery(1, &[]), kind);
         for number in [1, 2] {
             let merged = run.merge(vec![delivery(number, &[])]);

@@ -2,6 +2,7 @@
 
 mod emitted;
 mod ending;
+mod repeats;
 mod results;
 mod start;
 
@@ -59,6 +60,9 @@ pub struct Run {
     error: Option<Arc<JournalError>>,
     /// Recorded failures with `FailFast`, each with the number of its record.
     halts: Vec<(usize, StepId, StepResult)>,
+    /// The number of the current plan, and the one that each step belongs to.
+    plan: u32,
+    plan_of: BTreeMap<StepId, u32>,
     _claim: Option<Claim>,
     _cancel_on_drop: CancelOnDrop,
 }
@@ -110,6 +114,8 @@ impl Run {
             ending: None,
             error: None,
             halts: Vec::new(),
+            plan: 0,
+            plan_of: BTreeMap::new(),
             _claim: claim,
         }
     }
@@ -155,6 +161,9 @@ impl Run {
             return Err(RunError::Changed { run: self.around.run.clone(), step: step.id });
         }
         let closed = self.schedule.extend(steps)?;
+        // The steps of a plan that is still being written are one plan.
+        self.plan += u32::from(self.schedule.is_sealed());
+        self.plan_of.extend(steps.iter().map(|step| (step.id, self.plan)));
         self.steps.extend(steps.iter().map(|step| (step.id, step.clone())));
         let is_new = |step: &&Step| self.past.step(step.id).is_none();
         let new: Vec<Step> = steps.iter().filter(is_new).cloned().collect();

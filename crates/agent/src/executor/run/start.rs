@@ -104,6 +104,9 @@ impl Run {
         if let Err(result) = self.check(function, &arguments) {
             return Prepared::Settled(result);
         }
+        if let Some(message) = self.repeats(id, tool.spec(), &arguments) {
+            return refuse(FailureKind::Arguments, message);
+        }
         let key = idempotency_key(&self.around.run, id, function, &arguments);
         let function = function.clone();
         let call = Call {

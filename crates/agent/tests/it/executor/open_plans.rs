@@ -1,12 +1,12 @@
 //! Plans that are still being written, or remade.
 
 use crate::toolkit::{
-    Counter, anchor, answer, broken, executor, failure, ms, options, pause, plan, result, settings,
-    skipped, spec, step, times, tool, wait, waiting,
+    Counter, anchor, answer, broken, call, executor, failure, ms, object, options, pause, plan,
+    result, settings, skipped, spec, step, text, times, tool, wait, waiting, whole,
 };
 use foldback_agent::Eager;
 use foldback_agent::executor::{Event, Trigger};
-use foldback_planner::{Step, StepId, StepResult};
+use foldback_planner::{Step, StepId, StepResult, Template};
 use foldback_tool::{Effect, FailureKind, FunctionTool, ToolError, ToolOutput};
 use std::sync::Arc;
 use tokio::time::Instant;
@@ -124,6 +124,51 @@ async fn op10_independent_steps_go_on_during_a_replan() {
     assert_eq!(times(&outcome, 6), (ms(1_010), ms(1_015)));
     assert_eq!(result(&outcome, 3), &skipped(2), "the new plan says what comes instead");
     assert!(matches!(result(&outcome, 2), StepResult::Success { .. }));
+}
+
+/// OP12: a new plan does not repeat an effect of an earlier one whose outcome is unknown, even if only its own
+/// steps bring the arguments; a plan may contain the same call twice.
+#[tokio::test(start_paused = true)]
+async fn op12_a_new_plan_does_not_repeat_an_effect() {
+    let paid = Counter::default();
+    let counter = paid.clone();
+    let pay = FunctionTool::new(spec("pay", Effect::Effectful), move |arguments, _| {
+        let is_first = counter.add() == 1;
+        async move {
+            if is_first {
+                std::future::pending::<()>().await;
+            }
+            Ok(ToolOutput::text(arguments))
+        }
+    });
+    let pay = Arc::new(pay.with_timeout(ms(100)));
+    let quote = tool(spec("quote", Effect::ReadOnly), |_, _| async {
+        Ok(ToolOutput::json(r#"["元", 100]"#))
+    });
+    let of = |id, what, after: &[u32]| call(id, "pay", object(&[("of", what)]), after);
+    let first = vec![step(1, "quote", &[]), of(2, whole(1), &[1])];
+    let mut run = executor([pay, quote]).start(&plan(first), options("run")).unwrap();
+    while run.next().await.is_some() {}
+    let written = Template::Array(vec![text("元"), Template::Literal("1e2".to_owned())]);
+    run.extend(&[
+        step(3, "quote", &[]),
+        of(4, whole(3), &[3]),
+        of(5, written, &[]),
+        of(6, text("一百"), &[]),
+        of(7, text("一百"), &[]),
+    ])
+    .unwrap();
+    let outcome = run.finish().await.unwrap();
+    assert_eq!(failure(&outcome, 2).0, FailureKind::Timeout);
+    for id in [4, 5] {
+        let (kind, message) = failure(&outcome, id);
+        assert_eq!(kind, FailureKind::Arguments);
+        assert!(message.starts_with("not called: step2 was exactly this"), "{message}");
+    }
+    for id in [6, 7] {
+        assert_eq!(answer(&outcome, id), r#"{"of":"一百"}"#);
+    }
+    assert_eq!(paid.get(), 3);
 }
 
 /// OP11: a replan is wanted after an anchor, a failure, a timeout and `status=fail`, and after nothing

@@ -292,3 +292,63 @@ async fn r12_a_failure_in_a_streamed_plan_is_resumed() {
         assert_eq!(answer(&outcome, 2), r#"{"ms":10}"#);
     }
 }
+
+/// R12, OP12: a call whose outcome is unknown since the run was killed is not repeated by a new plan.
+#[tokio::test(start_paused = true)]
+async fn r12_an_unknown_effect_is_not_repeated_by_a_new_plan() {
+    let paid = Counter::default();
+    let counter = paid.clone();
+    let pay = tool(spec("pay", Effect::Effectful), move |_, _| {
+        counter.add();
+        std::future::pending()
+    });
+    let executor = executor([wait(), pay]).with_journal(Arc::new(MemoryJournal::default()));
+    let first = plan(vec![step(1, "pay", &[])]);
+    let run = executor.start(&first, options("run")).unwrap().finish();
+    assert!(tokio::time::timeout(ms(100), run).await.is_err());
+    let mut run = executor.resume(options("run")).unwrap();
+    run.extend(&[step(2, "pay", &[])]).unwrap();
+    let outcome = run.finish().await.unwrap();
+    assert_eq!(failure(&outcome, 1).0, FailureKind::UnknownOutcome);
+    let (kind, message) = failure(&outcome, 2);
+    assert_eq!(kind, FailureKind::Arguments);
+    assert!(message.starts_with("not called: step1 was exactly this"), "{message}");
+    assert_eq!(paid.get(), 1);
+}
+
+/// R12, OP12: a call of an earlier plan that a later plan has made meanwhile is not made by a resumed run, before
+/// that plan is there again; nor is the same call refused within one plan.
+#[tokio::test(start_paused = true)]
+async fn r12_an_effect_of_a_later_plan_is_not_repeated_before_it() {
+    let paid = Counter::default();
+    let counter = paid.clone();
+    let pay = tool(spec("pay", Effect::Effectful), move |_, _| {
+        counter.add();
+        async { Ok(ToolOutput::default()) }
+    });
+    let executor = executor([wait(), pay]).with_journal(Arc::new(MemoryJournal::default()));
+    let first = vec![
+        pause(1, 10, &[]),
+        anchor(2, &[1]),
+        pause(3, 500, &[]),
+        step(4, "pay", &[3]),
+        step(5, "pay", &[3]),
+    ];
+    let mut run = executor.start(&plan(first), options("run")).unwrap();
+    while run.anchors_reached().next().is_none() {
+        run.next().await;
+    }
+    run.replanned(StepId(2)).unwrap();
+    run.extend(&[step(6, "pay", &[]), step(7, "pay", &[])]).unwrap();
+    let first = run.finish().await.unwrap();
+    for _ in 0..2 {
+        let again = executor.resume(options("run")).unwrap().finish().await.unwrap();
+        assert_eq!(again.results, first.results);
+        for id in [4, 5] {
+            let (kind, message) = failure(&again, id);
+            assert_eq!(kind, FailureKind::Arguments);
+            assert!(message.contains("does exactly this already"), "{message}");
+        }
+        assert_eq!((answer(&again, 6), answer(&again, 7), paid.get()), ("", "", 2));
+    }
+}
