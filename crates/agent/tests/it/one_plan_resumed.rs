@@ -160,6 +160,35 @@ async fn r12_failures_beside_a_new_plan_are_told_after_a_kill() {
     );
 }
 
+/// R12, OP16: a decision that `fail_fast` had overtaken is not carried out after a kill either, and the failure has
+/// its new plan.
+#[tokio::test(start_paused = true)]
+async fn r12_a_decision_that_was_overtaken_is_passed_over_after_a_kill() {
+    let first = r#"{"action_plan": {
+        "step1": {"function": "late", "args": {}, "on_failure": "fail_fast"},
+        "step2": {"function": "anchor_function", "args": {"task": "定"}}}}"#;
+    let decided = r#"{"action_plan": {"step3": {"function": "pay", "args": {}}}}"#;
+    let anew = r#"{"action_plan": {"step3": {"function": "pay", "args": {"q": "二"}}}}"#;
+    let answers = || {
+        let decided = Answer::from(decided).after(ms(2_000));
+        [first.into(), decided, anew.into(), "done".into()].into_iter()
+    };
+    for killed_at in [2, 3] {
+        let (pay, paid) = counted("pay", Effect::Effectful);
+        let late = tool(spec("late", Effect::ReadOnly), |_, _| async {
+            tokio::time::sleep(ms(1_000)).await;
+            Err(ToolError::permanent("坏了"))
+        });
+        let run = Lives::new(vec![pay, late]);
+        let (_, report) = run.live(answers().take(killed_at).chain([never()])).await;
+        assert!(report.is_none() && paid.get() == killed_at - 2, "killed at {killed_at}");
+        let (model, report) = run.live(answers().skip(killed_at)).await;
+        let report = report.unwrap();
+        assert_eq!((report.answer(), model.left()), (Some("done"), 0), "killed at {killed_at}");
+        assert_eq!((text(&report, 3), paid.get()), (r#"{"q":"二"}"#, 1), "killed at {killed_at}");
+    }
+}
+
 /// R12: a killed step-by-step run repeats no request and no call, whatever the next model would have said.
 #[tokio::test(start_paused = true)]
 async fn r12_a_killed_run_step_by_step_goes_on() {

@@ -70,10 +70,13 @@ impl Drive<'_> {
 }
 
 impl Reason {
-    /// Returns whether this run has reached the point at which an earlier one asked for this reason.
+    /// Returns whether this run has reached the point at which an earlier one asked for this reason. An anchor
+    /// that has ended was asked about before, and its answer came too late: it is read again, to the same end.
     fn is_due(&self, progress: &Progress, is_idle: bool) -> bool {
-        let is_reached =
-            |step| progress.get(step).is_some_and(|step| step.state == StepState::AnchorReached);
+        let is_reached = |anchor| {
+            let state = progress.get(anchor).map(|step| step.state);
+            state == Some(StepState::AnchorReached) || has_ended_undecided(progress, anchor)
+        };
         self.anchor.map_or(is_idle, is_reached)
     }
 
@@ -88,4 +91,10 @@ impl Reason {
             None => ReplanReason::Failures { steps: self.failed.clone() },
         }
     }
+}
+
+/// Returns whether an anchor has ended without a decision.
+pub(super) fn has_ended_undecided(progress: &Progress, anchor: StepId) -> bool {
+    let state = progress.get(anchor).map(|step| step.state);
+    matches!(state, Some(StepState::Skipped { .. } | StepState::Cancelled | StepState::Failed))
 }

@@ -4,6 +4,7 @@ use super::super::history::Round;
 use super::super::question::Question;
 use super::super::reading::{Reading, read};
 use super::super::request::Reason;
+use super::due::has_ended_undecided;
 use super::{Closed, Drive, TURN, longer, stop_of};
 use crate::RunEvent;
 use crate::agent::AgentError;
@@ -43,6 +44,11 @@ impl Drive<'_> {
                 return Ok(());
             }
         };
+        if let Some(because) = self.overtaken(&reason) {
+            self.rounds.push(Round { text, steps: Vec::new(), findings: vec![because] });
+            self.is_news = true;
+            return Ok(());
+        }
         // The first plan is self-contained, even if some of its steps have started.
         let is_first = purpose == Purpose::PLANNER && !reason.broken_off;
         let progress = if is_first { Progress::default() } else { self.decided(&reason)? };
@@ -98,6 +104,14 @@ impl Drive<'_> {
             Some(steps) => Reading::Plan(Plan { form: Form::OnePlan, steps }),
             None => reading,
         }
+    }
+
+    /// Returns why a decision is no longer wanted, if that is so: a failure with `FailFast` has ended the anchor
+    /// that asked for it.
+    fn overtaken(&self, reason: &Reason) -> Option<String> {
+        let anchor = reason.anchor?;
+        has_ended_undecided(&self.run.progress(), anchor)
+            .then(|| format!("it came too late: {anchor} was skipped meanwhile"))
     }
 
     /// Returns the progress once a reached anchor counts as answered: the steps that waited for it can then be

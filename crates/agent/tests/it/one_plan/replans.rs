@@ -82,6 +82,29 @@ async fn op10_independent_steps_go_on_meanwhile() {
     assert_eq!(report.trajectory.timing.total_us, 700_000);
 }
 
+/// OP9, OP16: a decision that arrives after `fail_fast` has ended its anchor is not carried out; there is one new
+/// plan for the failure.
+#[tokio::test(start_paused = true)]
+async fn op16_a_decision_that_was_overtaken_is_not_carried_out() {
+    let first = r#"{"action_plan": {
+        "step1": {"function": "down", "args": {}, "on_failure": "fail_fast"},
+        "step2": {"function": "anchor_function", "args": {"task": "定"}}}}"#;
+    let model = model([
+        first.into(),
+        Answer::from(plan(&[(3, "pay", &[])])).after(ms(500)),
+        NOTHING_MORE.into(),
+        "算了".into(),
+    ]);
+    let pay = answering(spec("pay", Effect::Effectful), 1, "付了");
+    let report = plan_and_run(&agent(&model, vec![fails("down", 100), pay])).await;
+    assert_eq!((report.answer(), calls(&report, Purpose::REPLAN)), (Some("算了"), 2));
+    assert_eq!(report.trajectory.tool_calls().count(), 1, "nothing was paid");
+    let requests = model.requests();
+    assert!(asked(&requests[1]).contains("Now decide step2"));
+    assert!(asked(&requests[2]).contains("step1 failed"), "{}", asked(&requests[2]));
+    assert!(asked(&requests[2]).contains("Number new steps from 3."));
+}
+
 /// OP11: a tool's error, a timeout and `status=fail` each cause one new plan; nothing else does.
 #[tokio::test(start_paused = true)]
 async fn op11_triggers_are_exactly_these() {
