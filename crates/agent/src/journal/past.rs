@@ -3,7 +3,7 @@
 use super::Record;
 use crate::executor::has_kind;
 use crate::{Decision, Spending};
-use foldback_planner::{Step, StepId, StepResult};
+use foldback_planner::{FailurePolicy, Step, StepId, StepResult};
 use foldback_tool::FailureKind;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -143,6 +143,22 @@ impl Past {
             }
             PastPlan::Replanned(_) => false,
         })
+    }
+
+    /// Returns the first step whose recorded failure with `FailFast` comes after a record, of those that are
+    /// `meant`.
+    pub(crate) fn halted_after(&self, at: usize, meant: impl Fn(StepId) -> bool) -> Option<StepId> {
+        let is_failed = |call: &PastCall| {
+            call.at > at && matches!(call.ended, Some((_, StepResult::Error { .. })))
+        };
+        let is_fatal = |step: StepId| {
+            self.step(step).is_some_and(|step| step.on_failure == FailurePolicy::FailFast)
+        };
+        let halts = self
+            .calls
+            .iter()
+            .filter(|(step, call)| is_failed(call) && is_fatal(**step) && meant(**step));
+        halts.min_by_key(|(_, call)| call.at).map(|(step, _)| *step)
     }
 
     /// Takes out what is known about a step's call.

@@ -85,6 +85,16 @@ impl Schedule {
         Ok(closed)
     }
 
+    /// Skips what had not started when a step failed with `FailFast` that is added only later: a step of
+    /// a plan beside this one. It leaves the same steps unchanged as
+    /// [`restore_beside`](Self::restore_beside), and returns those that are skipped.
+    pub fn halt_beside(&mut self, failed: StepId, anchors: &[StepId]) -> Vec<StepId> {
+        let mut closed = Vec::new();
+        self.halt_around(anchors, Halt::Failure(failed), &mut closed);
+        closed.sort_unstable();
+        closed
+    }
+
     /// Ends every step that has not started, except these anchors and the steps connected with them.
     fn halt_around(&mut self, anchors: &[StepId], halt: Halt, closed: &mut Vec<StepId>) {
         let mut kept = Vec::new();

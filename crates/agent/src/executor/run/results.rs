@@ -152,7 +152,11 @@ impl Run {
         let results = restored.iter().map(|(step, result)| (*step, result)).chain(halts);
         let anchors = self.steps.keys().filter(|step| self.past.was_replanned(**step));
         let anchors: Vec<StepId> = anchors.copied().collect();
-        let skipped = self.schedule.restore_beside(results, &anchors)?;
+        let mut skipped = self.schedule.restore_beside(results, &anchors)?;
+        // So does one of a plan that is added later: what it kept from starting must not start before that.
+        let is_coming = |step: StepId| !self.steps.contains_key(&step);
+        let halt = brought_at.and_then(|at| self.past.halted_after(at, is_coming));
+        skipped.extend(halt.into_iter().flat_map(|step| self.schedule.halt_beside(step, &anchors)));
 
         let ids: BTreeSet<StepId> = restored.iter().map(|(step, _)| *step).collect();
         closed.retain(|step| !ids.contains(step));

@@ -5,7 +5,7 @@ use crate::toolkit::{
     Counter, anchor, answer, executor, failure, ms, options, pause, plan, result, skipped, spec,
     step, tool, wait,
 };
-use foldback_agent::{Executor, Journal, MemoryJournal, Record};
+use foldback_agent::{Executor, Journal, MemoryJournal, Outcome, Record};
 use foldback_planner::{FailurePolicy, Step, StepId, StepResult};
 use foldback_tool::{Effect, FailureKind, ToolError, ToolOutput};
 use std::collections::BTreeMap;
@@ -291,6 +291,53 @@ async fn r12_a_failure_in_a_streamed_plan_is_resumed() {
         assert_eq!(failure(&outcome, 1).0, FailureKind::Tool);
         assert_eq!(answer(&outcome, 2), r#"{"ms":10}"#);
     }
+}
+
+/// R12, OP16: what a later plan's `fail_fast` kept from starting does not start when the run is resumed, before
+/// that plan is there again.
+#[tokio::test(start_paused = true)]
+async fn r12_a_failure_of_a_later_plan_is_resumed_before_it() {
+    let paid = Counter::default();
+    let counter = paid.clone();
+    let pay = tool(spec("pay", Effect::Effectful), move |_, _| {
+        counter.add();
+        async { Ok(ToolOutput::default()) }
+    });
+    let journal = Arc::new(MemoryJournal::default());
+    let executor = executor([wait(), late(), pay]).with_journal(journal.clone());
+    let first = vec![
+        pause(1, 10, &[]),
+        anchor(2, &[1]),
+        pause(3, 500, &[]),
+        step(4, "pay", &[3]),
+        step(5, "pay", &[2]),
+    ];
+    let mut run = executor.start(&plan(first), options("run")).unwrap();
+    while run.anchors_reached().next().is_none() {
+        run.next().await;
+    }
+    run.replanned(StepId(2)).unwrap();
+    run.extend(&[fail_fast(step(6, "late", &[2]))]).unwrap();
+    let first = run.finish().await.unwrap();
+    let skips = |outcome: &Outcome| {
+        assert_eq!(result(outcome, 4), &skipped(6));
+        assert_eq!(result(outcome, 5), &skipped(2));
+    };
+    skips(&first);
+    for _ in 0..2 {
+        let again = executor.resume(options("run")).unwrap().finish().await.unwrap();
+        assert_eq!(again.results, first.results);
+        assert_eq!((again.elapsed, paid.get()), (ms(0), 0));
+    }
+    // Killed between the failure and the end of the call that ran beside it.
+    let records = journal.records("run").unwrap();
+    let beside = |record: &Record| matches!(record, Record::Ended { step: StepId(3), .. });
+    for record in records.iter().filter(|record| !beside(record)) {
+        journal.append("killed", record).unwrap();
+    }
+    let killed = executor.resume(options("killed")).unwrap().finish().await.unwrap();
+    skips(&killed);
+    assert_eq!((result(&killed, 3), paid.get()), (&skipped(6), 0));
 }
 
 /// R12, OP12: a call whose outcome is unknown since the run was killed is not repeated by a new plan.
