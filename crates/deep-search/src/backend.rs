@@ -21,6 +21,25 @@ pub trait SearchBackend: Send + Sync {
         k: usize,
     ) -> BoxFuture<'a, Result<Vec<Passage>, ToolError>>;
 
+    /// Does the same for a call of a run: with its token of cancellation, its idempotency key and the rest.
+    ///
+    /// # Errors
+    /// As [`search`](Self::search).
+    fn search_within<'a>(
+        &'a self,
+        query: &'a str,
+        k: usize,
+        _context: &'a CallContext,
+    ) -> BoxFuture<'a, Result<Vec<Passage>, ToolError>> {
+        self.search(query, k)
+    }
+
+    /// Returns what a search does to the world. One that has an effect is neither tried again nor repeated by
+    /// a resumed run.
+    fn effect(&self) -> Effect {
+        Effect::ReadOnly
+    }
+
     /// Returns how long a search may take, if not as long as other calls of a run.
     fn timeout(&self) -> Option<Duration> {
         None
@@ -69,7 +88,7 @@ impl SearchTool {
             )
             .to_owned(),
         };
-        let spec = ToolSpec::new(definition).with_effect(Effect::ReadOnly);
+        let spec = ToolSpec::new(definition).with_effect(backend.effect());
         Self { backend, spec }
     }
 }
@@ -86,12 +105,12 @@ impl Tool for SearchTool {
     fn call<'a>(
         &'a self,
         arguments: &'a str,
-        _context: &'a CallContext,
+        context: &'a CallContext,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         async move {
             let SearchArguments { query, k } = serde_json::from_str(arguments)
                 .map_err(|error| ToolError::arguments(error.to_string()))?;
-            let mut found = self.backend.search(&query, k).await?;
+            let mut found = self.backend.search_within(&query, k, context).await?;
             found.truncate(k);
             let found = serde_json::to_string(&found);
             Ok(ToolOutput::json(found.map_err(|error| ToolError::permanent(error.to_string()))?))

@@ -1,7 +1,7 @@
 //! A search tool as a backend: that of a search engine, or one of a server.
 
 use crate::{Passage, SearchBackend};
-use foldback_tool::{CallContext, Tool, ToolError, ToolOutput};
+use foldback_tool::{CallContext, Effect, Tool, ToolError, ToolOutput};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde_json::{Map, Value, json};
@@ -126,14 +126,27 @@ impl SearchBackend for ToolSearch {
         query: &'a str,
         k: usize,
     ) -> BoxFuture<'a, Result<Vec<Passage>, ToolError>> {
+        async move { self.search_within(query, k, &CallContext::default()).await }.boxed()
+    }
+
+    fn search_within<'a>(
+        &'a self,
+        query: &'a str,
+        k: usize,
+        context: &'a CallContext,
+    ) -> BoxFuture<'a, Result<Vec<Passage>, ToolError>> {
         async move {
             let arguments = json!({ &self.argument: query }).to_string();
-            let output = self.tool.call(&arguments, &CallContext::default()).await?;
+            let output = self.tool.call(&arguments, context).await?;
             let mut found = passages(self.tool.spec().name(), &output);
             found.truncate(k);
             Ok(found)
         }
         .boxed()
+    }
+
+    fn effect(&self) -> Effect {
+        self.tool.spec().effect
     }
 
     fn timeout(&self) -> Option<Duration> {

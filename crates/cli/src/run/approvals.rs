@@ -53,9 +53,18 @@ impl Approvals {
     }
 }
 
-/// Tools that change nothing but the agent's own state, or ask by themselves.
-const OWN: [&str; 7] =
-    ["ask_person", "delegate", "memory_share", "planning", "research", "think", "todo_write"];
+/// Tools that change nothing but the agent's own state, ask by themselves, or call the one tool that the person
+/// named for them (`search`).
+const OWN: [&str; 8] = [
+    "ask_person",
+    "delegate",
+    "memory_share",
+    "planning",
+    "research",
+    "search",
+    "think",
+    "todo_write",
+];
 
 impl Approver for Approvals {
     /// Everything that changes something, even if doing it twice would change nothing more.

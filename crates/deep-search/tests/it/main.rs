@@ -11,4 +11,4 @@ mod short_urls;
 mod source;
 mod state;
 
-use foldback_testkit::agent::script;
+use foldback_testkit::agent::{script, toolkit};

@@ -8,6 +8,7 @@ mod ids;
 mod resumed;
 mod retries;
 mod summaries;
+mod tools;
 
 use crate::script::{full, running};
 use foldback_agent::{Agent, Executor, Report, Task};
