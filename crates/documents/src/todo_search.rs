@@ -1,7 +1,7 @@
 //! A memory as a source to search: what was said, by the blocks that contain it.
 
 use foldback::core::{BlockId, Reference, TodoId};
-use foldback::{Memory, SearchRequest};
+use foldback::{ErrorKind, Memory, SearchRequest};
 use foldback_deep_search::{Passage, SearchBackend};
 use foldback_tool::ToolError;
 use futures::FutureExt;
@@ -47,7 +47,7 @@ impl TodoSearch {
         let mut passages = Vec::new();
         for hit in self.memory.search(&self.todo, &request)?.hits {
             let id = BlockId::new(self.todo.clone(), hit.block.header.block_id.n());
-            if !self.may_read(&id) {
+            if !self.may_read(&id)? {
                 continue;
             }
             passages.push(Passage {
@@ -63,9 +63,20 @@ impl TodoSearch {
         Ok(passages)
     }
 
-    fn may_read(&self, id: &BlockId) -> bool {
+    /// Returns whether the reader may read a block. Of its own todo it may read everything, the newest messages
+    /// included, which are not in a closed block yet.
+    fn may_read(&self, id: &BlockId) -> Result<bool, foldback::Error> {
+        if self.todo == self.reader {
+            return Ok(true);
+        }
         let reference = Reference::Block(id.clone());
-        self.memory.references().locate(&self.reader, &reference).is_ok()
+        match self.memory.references().locate(&self.reader, &reference) {
+            Ok(_) => Ok(true),
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotPermitted) => {
+                Ok(false)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// Returns the messages of a block, each after its speaker.

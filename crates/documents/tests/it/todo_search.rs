@@ -38,6 +38,34 @@ async fn ds9_what_was_said_is_found_by_its_block() {
     }
 }
 
+/// The newest messages are found before their block closes, take nobody else's place, and can be loaded by
+/// the name of their block.
+#[tokio::test]
+async fn the_newest_messages_are_found() {
+    let memory = memory();
+    let mut session = memory.session(&todo("trip")).unwrap();
+    let said = [
+        Message::user("Where is the ferry Heron moored?"),
+        Message::assistant("渡轮苍鹭号停在三号泊位。"),
+    ];
+    session.record_all(said.into()).unwrap();
+    let search = TodoSearch::own(memory.clone(), todo("trip"));
+    for query in ["苍鹭号泊位", "ferry Heron moored"] {
+        let found = search.search(query, 1).await.unwrap();
+        assert_eq!(found.len(), 1, "{query}");
+        assert_eq!(found[0].url, "b_trip_003", "{query}");
+        assert!(found[0].text.contains("三号泊位"), "{}", found[0].text);
+    }
+    let loaded = memory.recall(&todo("trip"), "load", r#"{"ref": "b_trip_003"}"#).unwrap();
+    assert!(loaded.text.contains("三号泊位"), "{}", loaded.text);
+    // Another todo sees none of it, even with all closed blocks granted.
+    let blocks = [1, 2].map(|n| Reference::Block(BlockId::new(todo("trip"), n)));
+    memory.grants().grant(&todo("trip"), &todo("reader"), &blocks).unwrap();
+    let granted = TodoSearch::granted(memory, todo("reader"), todo("trip"));
+    let found = granted.search("苍鹭号泊位", 5).await.unwrap();
+    assert!(found.iter().all(|passage| passage.url != "b_trip_003"), "{found:?}");
+}
+
 /// TD2: of another todo, only what was granted is found.
 #[tokio::test]
 async fn td2_of_another_todo_what_was_granted_is_found() {
