@@ -11,6 +11,7 @@ use foldback_tool::ToolError;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use parking_lot::RwLock;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -42,6 +43,8 @@ struct Shared {
 struct State {
     index: Index,
     indexed: Indexed,
+    /// How often the folder was read.
+    readings: u64,
 }
 
 /// The result of reading a folder.
@@ -121,7 +124,7 @@ impl DocumentFolder {
         let folder = Folder::open(path).map_err(cannot)?;
         let todo = TodoId::from_foreign(&format!("documents {}", folder.path().display()));
         let index = Index::open(memory, todo)?;
-        let state = RwLock::new(State { index, indexed: Indexed::default() });
+        let state = RwLock::new(State { index, indexed: Indexed::default(), readings: 0 });
         let shared = Arc::new(Shared { folder, settings, state });
         let documents = Self { shared, prefix: Arc::default() };
         documents.refresh()?;
@@ -155,8 +158,9 @@ impl DocumentFolder {
     pub fn read(&self, url: &str) -> Result<Passage, DocumentsError> {
         let nowhere = || DocumentsError::NoPassage(url.to_owned());
         let place = url.strip_prefix(&*self.prefix).ok_or_else(nowhere)?.parse()?;
-        let passage = self.shared.state.read().index.passage_at(&place)?.ok_or_else(nowhere)?;
-        match self.shared.holds(&passage) {
+        let (passage, _) = self.shared.look(|index| index.passage_at(&place))?;
+        let passage = passage.ok_or_else(nowhere)?;
+        match self.shared.holds(&passage, &mut BTreeMap::new()) {
             true => Ok(passage.found(&self.prefix)),
             false => Err(DocumentsError::Changed(url.to_owned())),
         }
@@ -171,13 +175,49 @@ impl DocumentFolder {
 
 impl Shared {
     fn refresh(&self) -> Result<Indexed, DocumentsError> {
-        let State { index, indexed } = &mut *self.state.write();
+        self.refresh_state(&mut self.state.write())
+    }
+
+    /// Does the same, unless it was done after this many readings.
+    fn refresh_after(&self, readings: u64) -> Result<(), DocumentsError> {
+        let mut state = self.state.write();
+        if state.readings == readings {
+            self.refresh_state(&mut state)?;
+        }
+        Ok(())
+    }
+
+    fn refresh_state(&self, state: &mut State) -> Result<Indexed, DocumentsError> {
+        let State { index, indexed, readings } = state;
+        if index.was_replaced()? {
+            index.reopen()?;
+        }
         *indexed = self.read(index)?;
         if index.is_mostly_old() {
             index.clear()?;
             *indexed = self.read(index)?;
         }
+        *readings += 1;
         Ok(indexed.clone())
+    }
+
+    /// Looks something up in the index, and returns how often the folder had been read by then. If another
+    /// process has cleared the passages away, the folder is read again first.
+    fn look<T>(
+        &self,
+        find: impl Fn(&Index) -> Result<T, foldback::Error>,
+    ) -> Result<(T, u64), DocumentsError> {
+        let readings = {
+            let state = self.state.read();
+            let found = find(&state.index);
+            if !state.index.was_replaced()? {
+                return Ok((found?, state.readings));
+            }
+            state.readings
+        };
+        self.refresh_after(readings)?;
+        let state = self.state.read();
+        Ok((find(&state.index)?, state.readings))
     }
 
     fn read(&self, index: &mut Index) -> Result<Indexed, DocumentsError> {
@@ -194,24 +234,40 @@ impl Shared {
 
     /// Returns the passages that answer best, as they are in their files now.
     fn search(&self, query: &str, k: usize) -> Result<Vec<IndexedPassage>, DocumentsError> {
-        let found = || self.state.read().index.search(query, k);
-        let mut passages = found()?;
-        if !passages.iter().all(|passage| self.holds(passage)) {
-            self.refresh()?;
-            passages = found()?;
+        let found = || self.look(|index| index.search(query, k));
+        let (passages, readings) = found()?;
+        let count = passages.len();
+        let held = self.held(passages);
+        if held.len() == count {
+            return Ok(held);
         }
-        passages.retain(|passage| self.holds(passage));
-        Ok(passages)
+        // Of several searches that find the same change, one reads the folder.
+        self.refresh_after(readings)?;
+        Ok(self.held(found()?.0))
     }
 
-    /// Returns whether a passage is in its file.
-    fn holds(&self, passage: &IndexedPassage) -> bool {
+    /// Returns those passages that are in their files.
+    fn held(&self, mut passages: Vec<IndexedPassage>) -> Vec<IndexedPassage> {
+        let mut hashes = BTreeMap::new();
+        passages.retain(|passage| self.holds(passage, &mut hashes));
+        passages
+    }
+
+    /// Returns whether a passage is in its file. `hashes` keeps those of the files that had to be read whole.
+    fn holds(
+        &self,
+        passage: &IndexedPassage,
+        hashes: &mut BTreeMap<String, Option<String>>,
+    ) -> bool {
         match passage.within {
             Within::File => self.folder.holds(&passage.path, &passage.bytes, &passage.text),
             // Its text is not in the file literally: the file has to be the one that was read.
             Within::Text | Within::Page(_) => {
-                let whole = self.folder.whole(&passage.path, &self.settings);
-                whole.is_ok_and(|bytes| hash_of(&bytes) == passage.hash)
+                let hash = hashes.entry(passage.path.clone()).or_insert_with(|| {
+                    let whole = self.folder.whole(&passage.path, &self.settings);
+                    whole.ok().map(|bytes| hash_of(&bytes))
+                });
+                hash.as_ref() == Some(&passage.hash)
             }
         }
     }
@@ -249,5 +305,56 @@ impl fmt::Debug for DocumentFolder {
         f.debug_struct("DocumentFolder")
             .field("folder", &self.shared.folder.path())
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    fn shared_by_two(folder: &Path) -> [DocumentFolder; 2] {
+        let memory = Memory::in_memory(Index::options(Options::default()).unwrap()).unwrap();
+        let open = || {
+            let settings = DocumentSettings::default();
+            DocumentFolder::with_memory(folder, settings, memory.clone()).unwrap()
+        };
+        [open(), open()]
+    }
+
+    /// If another process clears the passages away and records them anew, they are still found and quoted.
+    #[tokio::test]
+    async fn what_another_process_recorded_anew_is_found() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("泊位.md"), "# 泊位\n\n苍鹭号停在三号泊位。\n").unwrap();
+        for reads_anew in [true, false] {
+            let [one, other] = shared_by_two(folder.path());
+            let found = one.search("苍鹭号停在哪里", 1).await.unwrap();
+            assert_eq!(found.len(), 1);
+            std::fs::write(folder.path().join("天.md"), "今天有雾。\n").unwrap();
+            other.shared.state.write().index.clear().unwrap();
+            if reads_anew {
+                other.refresh().unwrap();
+            }
+            assert_eq!(one.search("苍鹭号停在哪里", 1).await.unwrap(), found);
+            assert_eq!(one.read(&found[0].url).unwrap(), found[0]);
+            assert_eq!(one.indexed().documents, 2, "the folder was read again");
+            std::fs::remove_file(folder.path().join("天.md")).unwrap();
+        }
+    }
+
+    /// Of several searches that find the same change, one reads the folder again.
+    #[test]
+    fn one_change_is_read_once() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("a.md"), "潮差三米。\n").unwrap();
+        let [one, _] = shared_by_two(folder.path());
+        let readings = || one.shared.state.read().readings;
+        let before = readings();
+        for _ in 0..3 {
+            one.shared.refresh_after(before).unwrap();
+        }
+        assert_eq!(readings(), before + 1);
     }
 }

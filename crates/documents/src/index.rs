@@ -7,7 +7,8 @@ use crate::passages::{Cut, cut};
 use crate::{PassageUrl, SkipReason};
 use foldback::core::{Message, SeqNo, TodoId};
 use foldback::{
-    ChunkerConfig, Close, Error, Hit, Memory, OffloadPolicy, Options, SearchRequest, Session,
+    ChunkerConfig, Close, Error, ErrorKind, Hit, Memory, OffloadPolicy, Options, SearchRequest,
+    Session,
 };
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
@@ -22,11 +23,16 @@ use std::ops::Range;
 pub(crate) struct Index {
     memory: Memory,
     todo: TodoId,
+    /// The number of the todo: another one has taken its place if it has another number.
+    no: u32,
     session: Session,
     /// Every version of a document that is recorded, and its messages.
     versions: BTreeMap<Version, Range<u64>>,
     /// The versions that the folder holds now.
     current: BTreeSet<Version>,
+    /// Files that turned out to be no documents, and why: those of this reading, and those of the one before.
+    refused: BTreeMap<Version, SkipReason>,
+    refused_before: BTreeMap<Version, SkipReason>,
 }
 
 /// A document with a certain content, cut by certain rules.
@@ -104,6 +110,7 @@ impl Index {
 
     pub(crate) fn open(memory: Memory, todo: TodoId) -> Result<Self, Error> {
         let session = memory.session(&todo)?;
+        let no = memory.find(&todo)?.no();
         let mut versions = BTreeMap::new();
         let mut seq = 0;
         while seq < session.len() {
@@ -116,12 +123,32 @@ impl Index {
             seq = messages.end.max(seq + 1);
             versions.insert(Version { path: document.path, hash: document.hash }, messages);
         }
-        Ok(Self { memory, todo, session, versions, current: BTreeSet::new() })
+        let current = BTreeSet::new();
+        let (refused, refused_before) = (BTreeMap::new(), BTreeMap::new());
+        Ok(Self { memory, todo, no, session, versions, current, refused, refused_before })
+    }
+
+    /// Returns whether another process has cleared the passages away since they were opened.
+    pub(crate) fn was_replaced(&self) -> Result<bool, Error> {
+        match self.memory.find(&self.todo) {
+            Ok(todo) => Ok(todo.no() != self.no),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(true),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Opens the passages again, as they are recorded now.
+    pub(crate) fn reopen(&mut self) -> Result<(), Error> {
+        let new = Self::open(self.memory.clone(), self.todo.clone())?;
+        let old = std::mem::replace(self, new);
+        (self.refused, self.refused_before) = (old.refused, old.refused_before);
+        Ok(())
     }
 
     /// Begins to take the documents of the folder: those that are not [taken](Self::take) are no longer there.
     pub(crate) fn begin(&mut self) {
         self.current.clear();
+        self.refused_before = std::mem::take(&mut self.refused);
     }
 
     /// Takes a document, and returns whether it had to be recorded; or why it is not one after all.
@@ -132,9 +159,17 @@ impl Index {
             self.current.insert(version);
             return Ok(Ok(false));
         }
-        let messages = match messages(document, &version.hash) {
+        // What could not be parsed before cannot be parsed now, and may take long.
+        let refused = self
+            .refused_before
+            .remove(&version)
+            .map_or_else(|| messages(document, &version.hash), Err);
+        let messages = match refused {
             Ok(messages) => messages,
-            Err(why) => return Ok(Err(why)),
+            Err(why) => {
+                self.refused.insert(version, why);
+                return Ok(Err(why));
+            }
         };
         self.current.insert(version.clone());
         let count = messages.len() as u64;
@@ -158,8 +193,7 @@ impl Index {
     /// Forgets everything.
     pub(crate) fn clear(&mut self) -> Result<(), Error> {
         self.memory.maintenance().forget(&self.todo)?;
-        *self = Self::open(self.memory.clone(), self.todo.clone())?;
-        Ok(())
+        self.reopen()
     }
 
     /// Returns how many documents the folder holds, and how many passages they have.
@@ -295,6 +329,32 @@ mod tests {
 
     use super::*;
     use crate::content::Content;
+
+    /// A file that turned out to be no document is parsed once, until it changes.
+    #[test]
+    fn what_is_no_document_is_parsed_once() {
+        let memory = Memory::in_memory(Index::options(Options::default()).unwrap()).unwrap();
+        let mut index = Index::open(memory, TodoId::from_foreign("documents")).unwrap();
+        let scan = |bytes: &[u8]| Document {
+            path: "扫描.pdf".to_owned(),
+            content: Content::Pdf(bytes.to_vec()),
+        };
+        let known =
+            |index: &Index| index.refused.keys().map(|v| v.hash.clone()).collect::<Vec<_>>();
+        index.begin();
+        assert_eq!(index.take(&scan(b"%PDF-1.7 one")).unwrap(), Err(SkipReason::Damaged));
+        assert_eq!(known(&index), [hash_of(b"%PDF-1.7 one")]);
+        // What is known is believed: it is not parsed.
+        index.refused.values_mut().for_each(|why| *why = SkipReason::Slow);
+        for _ in 0..2 {
+            index.clear().unwrap();
+            index.begin();
+            assert_eq!(index.take(&scan(b"%PDF-1.7 one")).unwrap(), Err(SkipReason::Slow));
+        }
+        index.begin();
+        assert_eq!(index.take(&scan(b"%PDF-1.7 two")).unwrap(), Err(SkipReason::Damaged));
+        assert_eq!(known(&index), [hash_of(b"%PDF-1.7 two")], "nothing is kept of what is gone");
+    }
 
     /// Documents that were cut by older rules are recorded anew, and their old passages are no longer found.
     #[test]
