@@ -3,22 +3,33 @@
 use crate::story::{options, todo};
 use foldback::kv::{Batch, Error, Finding, Key, Kv, Space};
 use foldback::{Close, IndexConfig, Memory, SearchRequest};
-use foldback_core::Message;
+use foldback_core::{Message, ToolCall, ToolCallId};
 use foldback_testkit::{Random, effort};
+use std::collections::HashMap;
 use std::ops::Range;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
-/// A store that is read as one on a server is: what is asked is counted, and several records can be asked for at once.
+/// A store that is read as one on a server is: what is asked is counted, several records can be asked for at once, and the
+/// change counter of a todo counts the commits that expect its head.
 struct Server {
     records: Arc<dyn Kv>,
+    commits: Arc<Mutex<HashMap<u32, u64>>>,
+    is_remote: bool,
     asked: AtomicUsize,
 }
 
 impl Server {
     fn new(records: Arc<dyn Kv>) -> Arc<Self> {
-        Arc::new(Self { records, asked: AtomicUsize::new(0) })
+        let (commits, asked) = <_>::default();
+        Arc::new(Self { records, commits, is_remote: true, asked })
+    }
+
+    /// The same store as a program sees it that asks for each record alone.
+    fn beside(&self) -> Arc<Self> {
+        let (records, commits) = (self.records.clone(), self.commits.clone());
+        Arc::new(Self { records, commits, is_remote: false, asked: AtomicUsize::new(0) })
     }
 
     /// Returns how often it was asked since the last call.
@@ -34,7 +45,12 @@ impl Server {
 
 impl Kv for Server {
     fn commit(&self, batch: Batch) -> Result<(), Error> {
-        self.ask().commit(batch)
+        let todo = batch.expect.map(|expect| expect.todo);
+        self.ask().commit(batch)?;
+        if let Some(todo) = todo {
+            *self.commits.lock().unwrap().entry(todo).or_default() += 1;
+        }
+        Ok(())
     }
 
     fn head(&self, todo: u32) -> Result<u64, Error> {
@@ -72,6 +88,11 @@ impl Kv for Server {
         self.ask().changed()
     }
 
+    fn changed_in(&self, todo: u32) -> Result<u64, Error> {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        Ok(self.commits.lock().unwrap().get(&todo).copied().unwrap_or_default())
+    }
+
     fn compact(&self) -> Result<(), Error> {
         self.ask().compact()
     }
@@ -85,7 +106,7 @@ impl Kv for Server {
     }
 
     fn is_remote(&self) -> bool {
-        true
+        self.is_remote
     }
 }
 
@@ -139,8 +160,8 @@ fn pg13_a_search_of_an_unchanged_todo_takes_few_round_trips() {
 #[test]
 fn pg13_reading_at_once_finds_the_same() {
     let (here, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let kv = foldback::kv::memory();
-    let (local, remote) = (eager(kv.clone(), here.path()), eager(Server::new(kv), there.path()));
+    let server = Server::new(foldback::kv::memory());
+    let (local, remote) = (eager(server.beside(), here.path()), eager(server, there.path()));
     let mut random = Random::new(77);
     let ids = [todo("quay"), todo("pier")];
     for step in 0..effort(150) {
@@ -154,7 +175,10 @@ fn pg13_reading_at_once_finds_the_same() {
                 if random.below(3) == 0 {
                     let log: String =
                         (0..900).map(|n| format!("line {n}: {}\n", random.words(4))).collect();
-                    session.record(Message::user(&log)).unwrap();
+                    let id = format!("c{step}");
+                    let call = ToolCall::new(&id, "log", "{}");
+                    let result = Message::tool_result(&ToolCallId::new(&id), &log);
+                    session.record_all(vec![Message::calls("", vec![call]), result]).unwrap();
                 }
                 if random.below(2) == 0 {
                     session.close(Close::Switch).unwrap();

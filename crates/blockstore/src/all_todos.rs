@@ -35,6 +35,7 @@ use snapshot::Snapshot;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
+use std::time::Instant;
 
 /// The blocks of every todo of a store, searched as one list.
 ///
@@ -49,6 +50,8 @@ pub struct AllTodos {
     config: IndexConfig,
     /// What the last search knew.
     known: Mutex<Arc<Snapshot>>,
+    /// When volumes that could not be opened were last made again.
+    remade: Mutex<Option<Instant>>,
     /// Whether no further volume is begun.
     stopped: AtomicBool,
     /// The threads that read for a volume, once one was written.
@@ -80,6 +83,7 @@ impl AllTodos {
             folder: index_dir.map(|dir| Folder::at(dir.join(NAME), sealing)),
             config,
             known: Mutex::default(),
+            remade: Mutex::default(),
             stopped: AtomicBool::new(false),
             readers: OnceLock::new(),
         }

@@ -121,17 +121,25 @@ impl Cache {
         // The counter is read first, so everything read after it is at least as new.
         let changed = self.records.changed_in(todo)?;
         let broken = state.disk.as_ref().is_some_and(|disk| disk.is_broken());
+        let is_other_index = self.has_other_index(todo, &state);
         let is_mended = can_read_more && Arc::ptr_eq(&lacking, &state.memory);
         if is_mended {
             state.blocks = state.disk.as_ref().map_or(0, |disk| disk.blocks());
             state.memory = self.memory_behind(state.blocks);
         }
-        if state.changed != Some(changed) || broken || is_mended {
+        if state.changed != Some(changed) || broken || is_other_index || is_mended {
             self.catch_up(todo, &mut state)?;
             state.changed = Some(changed);
         }
         self.account(todo, &slot, &state);
         Ok(self.snapshot(todo, &state))
+    }
+
+    /// Returns whether another process of this machine has written the index on disk since it was last opened. Where the
+    /// counter of changes is that of the whole store, it shows as soon as anything is committed.
+    fn has_other_index(&self, todo: &Todo, state: &State) -> bool {
+        self.records.are_remote()
+            && self.folder(todo).is_some_and(|folder| state.tried != Some(stamp(&folder)))
     }
 
     /// Returns what a state holds, to search it.

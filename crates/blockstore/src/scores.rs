@@ -256,6 +256,9 @@ impl<'a, 'r> Exact<'a, 'r> {
             let better = move |n: &u32| has_neighbours && scores.base(*n).high >= floor;
             std::iter::once(n).chain(beside.filter(better))
         });
+        let leading = self.leading();
+        let beside = |n: &u32| [n.saturating_sub(1), *n, n.saturating_add(1)];
+        let needed = needed.chain(leading.iter().flat_map(beside));
         let is_estimate =
             |n: &u32| scores.pool.entry(*n).is_some_and(|entry| !entry.cosine.is_exact());
         self.ahead = self.searcher.read_vectors(needed.filter(is_estimate), query)?;
@@ -320,17 +323,29 @@ impl<'a, 'r> Exact<'a, 'r> {
     /// Returns the best sum of a base and what the neighbour adds, if that is needed.
     pub(crate) fn leader(&mut self) -> Result<f64, Error> {
         let scores = self.scores;
-        let Bounds { low: floor, high } = scores.leader;
-        if floor == high || !scores.standing.is_any_recent() {
-            return Ok(high);
+        let leading = self.leading();
+        if leading.is_empty() {
+            return Ok(scores.leader.high);
         }
         let share = scores.question.neighbour();
         let mut leader = 0.0;
-        for (n, entry) in (1..).zip(scores.pool.entries()) {
-            if entry.allowed && scores.base(n).plus(share, scores.neighbour(n)).high >= floor {
-                leader = f64::max(leader, self.base(n)? + share * self.neighbour(n)?);
-            }
+        for n in leading {
+            leader = f64::max(leader, self.base(n)? + share * self.neighbour(n)?);
         }
         Ok(leader)
+    }
+
+    /// Returns the blocks that may have the best sum of a base and what the neighbour adds, if that is needed.
+    fn leading(&self) -> Vec<u32> {
+        let scores = self.scores;
+        let Bounds { low: floor, high } = scores.leader;
+        if floor == high || !scores.standing.is_any_recent() {
+            return Vec::new();
+        }
+        let share = scores.question.neighbour();
+        let near = |n: u32| scores.base(n).plus(share, scores.neighbour(n));
+        let entries = (1..).zip(scores.pool.entries());
+        let leading = entries.filter(|(n, entry)| entry.allowed && near(*n).high >= floor);
+        leading.map(|(n, _)| n).collect()
     }
 }

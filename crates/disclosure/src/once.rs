@@ -279,7 +279,7 @@ fn saves(form: &Form, short: &Form, least: u64) -> bool {
     short.estimate() + least.max(TOKENS_LEAST) <= form.estimate()
 }
 
-/// Returns what later entries call an entry. No entry is named as a recall, or as one that is not in its place.
+/// Returns what later entries call an entry. Recalled text, and an entry that is shown elsewhere, have no name.
 fn label(entry: &Entry) -> (&str, &str) {
     match (&entry.answered, entry.message().role()) {
         _ if !entry.is_visible() => ("", ""),

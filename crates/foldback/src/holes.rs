@@ -89,13 +89,13 @@ pub(crate) fn store_with_holes(
 }
 
 /// Builds the stored form of a memory tool's answer: what it quotes is kept as references. `None`
-/// if the message does not contain exactly what the tool answered. `is_kept_here` is whether nothing that it shows is
-/// kept elsewhere in its todo: then it is found and loaded as any other message.
+/// if the message does not contain exactly what the tool answered. `is_only_copy` is whether its todo has what it
+/// shows nowhere else: then it is found and loaded as any other message.
 pub(crate) fn store_recall(
     message: &Message,
     answer: &str,
     fragments: &[Fragment],
-    is_kept_here: bool,
+    is_only_copy: bool,
     recorded_at: i64,
 ) -> Option<StoredMessage> {
     let fields = message.fields();
@@ -128,7 +128,7 @@ pub(crate) fn store_recall(
     }
     open.push_str(json.get(start + inside.len()..)?);
     pieces.push(Piece::Text(open));
-    Some(StoredMessage { pieces, offloads: Vec::new(), recall: !is_kept_here, recorded_at })
+    Some(StoredMessage { pieces, offloads: Vec::new(), recall: !is_only_copy, recorded_at })
 }
 
 fn content_parts(

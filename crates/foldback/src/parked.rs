@@ -23,23 +23,19 @@ impl Memory {
     /// When there is no such todo, or the store fails.
     pub fn park(&self, todo: &TodoId, name: &ParkedName, text: &str) -> Result<(), Error> {
         let key = (self.find(todo)?.no(), *name);
+        // Held to the end: the texts of one name replace each other in one order.
+        let mut unstored = self.unstored();
         if self.redacts(text) {
-            self.hold(key, text);
+            if unstored.len() >= MOST_UNSTORED && !unstored.contains_key(&key) {
+                unstored.clear();
+            }
+            unstored.insert(key, text.to_owned());
             // What was stored before must not come back once the memory is closed.
             return self.delete_text(todo, |no| self.slot(no, name));
         }
         self.put_text(todo, (name, text), true, |no| self.slot(no, name))?;
-        self.unstored().remove(&key);
+        unstored.remove(&key);
         Ok(())
-    }
-
-    /// Holds a text that may not be stored.
-    fn hold(&self, key: (u32, ParkedName), text: &str) {
-        let mut unstored = self.unstored();
-        if unstored.len() >= MOST_UNSTORED && !unstored.contains_key(&key) {
-            unstored.clear();
-        }
-        unstored.insert(key, text.to_owned());
     }
 
     /// Returns whether anything is parked beside a todo, or was until a text that may not be stored replaced it.

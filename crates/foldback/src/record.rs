@@ -321,8 +321,8 @@ impl Session {
         }
         let by_value = [Fragment::Literal(answer.text.clone())];
         let forms = [(&answer.fragments[..], answer.is_foreign), (&by_value[..], true)];
-        let stored = forms.into_iter().find_map(|(fragments, is_kept_here)| {
-            let stored = store_recall(message, &answer.text, fragments, is_kept_here, now)?;
+        let stored = forms.into_iter().find_map(|(fragments, is_only_copy)| {
+            let stored = store_recall(message, &answer.text, fragments, is_only_copy, now)?;
             let filled = texts::fill(&self.memory, &self.todo, seq, &stored, 0).ok()?;
             (filled == *message).then_some(stored)
         });

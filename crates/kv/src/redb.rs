@@ -178,6 +178,8 @@ impl Redb {
     fn write(&self, acknowledged: &Acknowledged, batches: &[Batch]) -> Result<Written, Error> {
         let written = {
             let slot = self.database.read();
+            // A reader may have opened it again by now, to read it only: that would be written to memory alone.
+            self.writable()?;
             let database = slot.as_ref().ok_or_else(|| self.poison())?;
             guarded(&self.file, || {
                 let transaction = database.begin_write()?;
@@ -324,6 +326,7 @@ impl Kv for Redb {
             .and_then(|()| folder::sync(&self.dir));
         acknowledged.renew_places();
         *slot = Some(connect(&self.file, Mode::ReadWrite).inspect_err(|_| drop(self.poison()))?);
+        self.openings.fetch_add(1, Ordering::AcqRel);
         moved
     }
 

@@ -258,12 +258,15 @@ impl AllTodos {
 }
 
 impl Snapshot {
-    /// Returns whether a volume of the catalogue could not be used.
+    /// Returns whether a volume broke while it was searched.
+    pub(super) fn is_broken(&self, volume: &catalogue::Volume) -> bool {
+        self.volumes.iter().any(|shelf| shelf.number == volume.number && is_broken(shelf))
+    }
+
+    /// Returns whether a volume of the catalogue could not be opened.
     pub(super) fn has_lost(&self, volume: &catalogue::Volume) -> bool {
-        let is_broken = |shelf: &&Arc<Shelf>| shelf.number == volume.number && is_broken(shelf);
         // Numbers start over once all volumes were deleted.
-        let is_lost = self.lost.contains(&volume.number) && self.catalogue.volumes.contains(volume);
-        is_lost || self.volumes.iter().any(|shelf| is_broken(&shelf))
+        self.lost.contains(&volume.number) && self.catalogue.volumes.contains(volume)
     }
 }
 

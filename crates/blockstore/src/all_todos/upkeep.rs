@@ -28,9 +28,17 @@ const LOOK_TODOS: usize = 256;
 /// The blocks of this many pages are analysed in parallel.
 const PAGES: usize = 16;
 
-/// How often to try a lock that another process holds, and for how long: writing a volume takes seconds.
+/// How often to try a lock that another holds.
 const TURN: Duration = Duration::from_millis(10);
+
+/// How long to try it: writing a volume takes seconds.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How long the lock is free between two volumes, for those who try it.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Volumes that could not be opened are made again once in this time: what kept them from being opened may last.
+const REMAKING: Duration = Duration::from_secs(60 * 60);
 
 /// The result of [`AllTodos::catch_up`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -63,7 +71,7 @@ impl AllTodos {
             if !is_forced && self.stopped.load(Ordering::Relaxed) {
                 return Ok(done);
             }
-            let Some(_lock) = Lock::take(folder)? else {
+            let Some(lock) = Lock::take(folder)? else {
                 return Ok(CaughtUp { busy: true, ..done });
             };
             let mut catalogue = self.kept(folder)?;
@@ -84,6 +92,8 @@ impl AllTodos {
                 return Ok(done);
             }
             done.indexed += self.write_next(folder, catalogue, pending)?;
+            drop(lock);
+            std::thread::sleep(PAUSE);
         }
     }
 
@@ -146,7 +156,9 @@ impl AllTodos {
                 // A process that is stopped meanwhile must not stop this one.
                 None if begun.elapsed() > PATIENCE => {
                     let seconds = PATIENCE.as_secs();
-                    let detail = format!("another process has held its lock for {seconds} seconds");
+                    let detail = format!(
+                        "another process or thread has held its lock for {seconds} seconds"
+                    );
                     return Err(index_error(folder, "changed", &detail));
                 }
                 None => std::thread::sleep(TURN),
@@ -167,7 +179,7 @@ impl AllTodos {
         let is_damaged = read.is_err();
         let mut catalogue = read.unwrap_or_default();
         let living: FxHashSet<u32> = self.living()?;
-        let known = self.known.lock().clone();
+        let lost = self.lost(folder, &catalogue);
         let mut stale = FxHashSet::default();
         for volume in &catalogue.volumes {
             if self.is_stale(volume)? || self.lacks_what_can_be_read(folder, volume)? {
@@ -176,7 +188,7 @@ impl AllTodos {
         }
         let gone = catalogue.drop_where(|volume| {
             volume.holds(|todo| !living.contains(&todo))
-                || known.has_lost(volume)
+                || lost.contains(&volume.number)
                 || stale.contains(&volume.number)
                 || !volume_folder(folder, volume.number).holds_index()
         });
@@ -185,6 +197,27 @@ impl AllTodos {
         }
         sweep(folder, &catalogue)?;
         Ok(catalogue)
+    }
+
+    /// Returns the volumes that broke while they were searched, or could not be opened for it and cannot be opened now.
+    fn lost(&self, folder: &Folder, catalogue: &Catalogue) -> FxHashSet<u64> {
+        let known = self.known.lock().clone();
+        let mut remade = self.remade.lock();
+        let may_remake = remade.is_none_or(|at| at.elapsed() > REMAKING);
+        let is_lost = |volume: &&Volume| {
+            let opened = || DiskIndex::open(&volume_folder(folder, volume.number), OF_MANY, None);
+            known.is_broken(volume)
+                || may_remake
+                    && known.has_lost(volume)
+                    && !opened()
+                        .is_ok_and(|disk| disk.is_some_and(|disk| disk.blocks() == volume.blocks()))
+        };
+        let lost = catalogue.volumes.iter().filter(is_lost).map(|volume| volume.number);
+        let lost: FxHashSet<u64> = lost.collect();
+        if may_remake && !lost.is_empty() {
+            *remade = Some(Instant::now());
+        }
+        lost
     }
 
     pub(super) fn living(&self) -> Result<FxHashSet<u32>, Error> {

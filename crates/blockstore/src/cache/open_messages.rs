@@ -40,7 +40,7 @@ impl Cache {
         let open = searcher.known_open();
         let slot = self.slot(todo);
         let mut state = slot.state.lock();
-        // Otherwise there was a commit between the two readings, or what is missing is tried again by the next search.
+        // They are not kept if there was a commit meanwhile, or if something is missing that the next search tries again.
         let is_whole = open.as_ref().is_none_or(|open| open.is_whole());
         state.open =
             (state.changed == Some(changed) && is_whole).then_some(Known { changed, open });
@@ -69,6 +69,7 @@ impl Cache {
         let known = state.open.as_ref().filter(|known| known.changed == changed)?;
         let is_broken = state.disk.as_ref().is_some_and(|disk| disk.is_broken());
         if state.changed != Some(changed)
+            || self.has_other_index(todo, &state)
             || is_broken
             || !state.memory.read().omissions().is_empty()
         {

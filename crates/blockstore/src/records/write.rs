@@ -106,6 +106,11 @@ impl Records {
         batch: Batch,
         held: Option<(Key, Vec<u8>)>,
     ) -> Result<(), Error> {
+        // Otherwise `changed_in` would not show that they have changed.
+        debug_assert!(
+            batch.expect.is_some() || batch.put.iter().all(|(key, _)| key.space == Space::Index),
+            "records of a todo are committed without its head"
+        );
         self.kv.commit_if(batch, held).map_err(|error| Error::of(todo.id(), error))
     }
 }

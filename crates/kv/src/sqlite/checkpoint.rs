@@ -173,10 +173,9 @@ mod tests {
         let store = Connection::open(&file).unwrap();
         store.execute_batch("PRAGMA journal_mode = WAL; CREATE TABLE t (a)").unwrap();
         store.execute("INSERT INTO t VALUES (zeroblob(100000))", ()).unwrap();
-        let before = std::fs::metadata(&file).unwrap().len();
         commits.send(PAGES).unwrap();
         drop(commits);
         thread.join().unwrap();
-        assert!(std::fs::metadata(&file).unwrap().len() > before, "nothing was copied");
+        assert!(std::fs::metadata(&file).unwrap().len() > 100_000, "nothing was copied");
     }
 }

@@ -61,9 +61,11 @@ fn is_git(name: &OsStr) -> bool {
 /// Returns whether a place lies in a repository without a folder `.git`: a bare one, or one that a file `.git`
 /// names. A folder that was permitted by itself does not count.
 fn is_in_repository(root: &Root, within: &Path) -> bool {
-    let has = |folder: &Path, name: &str| root.dir.symlink_metadata(folder.join(name)).is_ok();
-    let folders = within.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty());
-    folders
-        .into_iter()
-        .any(|folder| ["HEAD", "objects", "refs"].iter().all(|name| has(folder, name)))
+    // What is written counts, so that no order of writes makes a repository.
+    let has = |folder: &Path, name: &str| {
+        let entry = folder.join(name);
+        within.starts_with(&entry) || root.dir.symlink_metadata(entry).is_ok()
+    };
+    let mut folders = within.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty());
+    folders.any(|folder| ["HEAD", "objects", "refs"].iter().all(|name| has(folder, name)))
 }
