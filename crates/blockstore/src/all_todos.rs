@@ -16,6 +16,7 @@
 mod asked;
 mod catalogue;
 mod examination;
+mod removal;
 mod request;
 mod search;
 mod shelf;

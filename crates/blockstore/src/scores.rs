@@ -245,8 +245,16 @@ impl<'a, 'r> Exact<'a, 'r> {
         Self { searcher, query, scores, read, ahead, omissions }
     }
 
+    /// Returns the blocks that may be among the hits, and the best sum of a base and what the neighbour adds, if that is
+    /// needed.
+    pub(crate) fn select(&mut self) -> Result<(Vec<u32>, f64), Error> {
+        let selected = self.scores.select();
+        self.read_ahead(&selected)?;
+        Ok((selected, self.leader()?))
+    }
+
     /// Reads ahead what the comparison of these blocks needs.
-    pub(crate) fn read_ahead(&mut self, blocks: &[u32]) -> Result<(), Error> {
+    fn read_ahead(&mut self, blocks: &[u32]) -> Result<(), Error> {
         let Some(query) = self.query else { return Ok(()) };
         let scores = self.scores;
         let has_neighbours = scores.question.neighbour() != 0.0;
@@ -320,8 +328,7 @@ impl<'a, 'r> Exact<'a, 'r> {
         Ok(better)
     }
 
-    /// Returns the best sum of a base and what the neighbour adds, if that is needed.
-    pub(crate) fn leader(&mut self) -> Result<f64, Error> {
+    fn leader(&mut self) -> Result<f64, Error> {
         let scores = self.scores;
         let leading = self.leading();
         if leading.is_empty() {

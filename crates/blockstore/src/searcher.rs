@@ -246,9 +246,7 @@ impl Searcher {
         let standing = Standing::new(request, &parts, self.last());
         let scores = Scores::new(request, &question, &standing, &pool, best);
         let mut exact = Exact::new(self, query.as_ref(), &scores);
-        let selected = scores.select();
-        exact.read_ahead(&selected)?;
-        let leader = exact.leader()?;
+        let (selected, leader) = exact.select()?;
         let mut ranked = Vec::new();
         for n in selected {
             let Some(candidate) = exact.candidate(n)? else { continue };

@@ -139,6 +139,7 @@ async fn s13_what_git_keeps_elsewhere_is_not_written() {
         "sub/.git/hooks/post-commit",
         "sub/.GIT/x",
         "way/post-commit",
+        "data/HEAD",
     ] {
         let write = json!({ "path": path, "content": "x" });
         let error = folder.call("file_write", write).await.unwrap_err().message;

@@ -174,5 +174,5 @@ pub(super) fn measured(steps: &[Step]) -> Measured {
 }
 
 const NOTE: &str = "\"own commit\" is a transaction of one insertion of as many bytes, made after each append through \
-    the same kind of connection. Searches read the counter of commits first, which is one round trip. The server's own \
-    memory is warm; cold is the node.";
+    the same kind of connection. Searches look for the todo and its counter of commits first, which is two round trips. The \
+    server's own memory is warm; cold is the node.";
