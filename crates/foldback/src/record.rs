@@ -310,9 +310,9 @@ impl Session {
 
     /// Builds the stored form of a message that carries a memory tool's answer, and the note that it folds to. Filled
     /// again it is the message byte for byte: that is checked here. An answer that shows another todo's contents, or
-    /// contents damaged by now, is kept by value: once it is folded, nothing else in this todo leads to its text, so it
-    /// is searched and loaded as any other message. An answer given before a crash and recorded after it is an ordinary
-    /// result, whose text is stored again, because its references were only in memory.
+    /// contents that cannot be read by now, is kept by value. Nothing else in this todo leads to another todo's text, so
+    /// once it is folded it is searched and loaded as any other message. An answer given before a crash and recorded
+    /// after it is an ordinary result, whose text is stored again, because its references were only in memory.
     fn recalled(&self, seq: SeqNo, message: &Message, now: i64) -> Option<(StoredMessage, String)> {
         let id = message.tool_call_id()?;
         let (_, answer) = self.answers.iter().find(|(given, _)| given == id)?;
@@ -320,9 +320,8 @@ impl Session {
             return None;
         }
         let by_value = [Fragment::Literal(answer.text.clone())];
-        let forms = [(&answer.fragments[..], answer.is_foreign), (&by_value[..], true)];
-        let stored = forms.into_iter().find_map(|(fragments, is_only_copy)| {
-            let stored = store_recall(message, &answer.text, fragments, is_only_copy, now)?;
+        let stored = [&answer.fragments[..], &by_value].into_iter().find_map(|fragments| {
+            let stored = store_recall(message, &answer.text, fragments, answer.is_foreign, now)?;
             let filled = texts::fill(&self.memory, &self.todo, seq, &stored, 0).ok()?;
             (filled == *message).then_some(stored)
         });
