@@ -16,7 +16,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 from scripted_model import Script, ScriptedModel, Sent
 
-from foldback import Memory
+from foldback import FoldbackError, Memory
 from foldback.langchain import BlockMemory, with_memory
 
 deepagents = pytest.importorskip("deepagents")
@@ -468,3 +468,26 @@ def test_py2_reasoning_of_claude_is_left_out_once_its_beginning_has_moved() -> N
 def test_py2_a_memory_has_its_own_policy() -> None:
     with pytest.raises(ValueError, match="policy"):
         BlockMemory(Memory(), policy="strict")
+
+
+def test_py2_half_a_surrogate_pair_in_a_call_of_a_memory_tool_does_not_stop_the_agent() -> None:
+    call = {"name": "search_block", "args": {"query": "日志\ud800"}, "id": "s\ud800"}
+    memory = BlockMemory()
+    messages: list[Any] = [HumanMessage("Read the logs."), AIMessage("", tool_calls=[call])]
+    answer = memory.call(call, messages, "t")
+    assert answer.status == "success" and answer.tool_call_id == call["id"]
+
+
+def test_py2_an_empty_path_is_no_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(FoldbackError, match="an empty one") as refused:
+        BlockMemory(store="")
+    assert refused.value.kind == "invalid_input" and list(tmp_path.iterdir()) == []
+
+
+def test_py2_a_sub_agent_whose_middleware_is_fixed_is_refused() -> None:
+    spec = {"name": "reader", "description": "Reads."}
+    with pytest.raises(ValueError, match="give BlockMemory to the agent that you compile"):
+        with_memory({**spec, "runnable": create_agent(ScriptedModel(scripts={}))}, BlockMemory())
+    with pytest.raises(ValueError, match="give BlockMemory to the agent that runs there"):
+        with_memory({**spec, "graph_id": "reader"}, BlockMemory())

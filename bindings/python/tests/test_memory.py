@@ -113,6 +113,13 @@ def test_py5_stored_parts_come_back_byte_for_byte() -> None:
     assert list(memory.sessions()) == []
 
 
+def nested(depth: int) -> dict[str, object]:
+    value: dict[str, object] = {"role": "user", "content": "你好"}
+    for _ in range(depth):
+        value = {**value, "in": value}
+    return value
+
+
 @pytest.mark.parametrize(
     ("attempt", "kind", "words"),
     [
@@ -140,6 +147,9 @@ def test_py5_stored_parts_come_back_byte_for_byte() -> None:
         (lambda m: Memory(key="a" * 32), "invalid_input", "32 bytes, and not str"),
         (lambda m: Memory(least_cached=-1), "invalid_input", "-1"),
         (lambda m: Memory("/proc/no/such/folder"), "io", "No such file or directory"),
+        (lambda m: m.session("\ud800"), "invalid_input", "half a surrogate pair, and not '\\ud800'"),
+        (lambda m: m.session("x").record(nested(100_000)), "invalid_input", "recursion"),
+        (lambda m: m.session("x").call("load", nested(100_000)), "invalid_input", "recursion"),
     ],
 )
 def test_py1_errors_name_what_was_wrong(attempt: object, kind: str, words: str) -> None:
@@ -152,6 +162,43 @@ def test_py1_half_a_surrogate_pair_is_replaced_and_the_rest_is_kept() -> None:
     memory = Memory()
     memory.session("x").record({"role": "user", "content": "a\ud800b"})
     assert list(memory.messages("x"))[0]["content"] == "a?b"
+
+
+def test_py1_half_a_surrogate_pair_is_replaced_in_what_is_asked_for() -> None:
+    memory = Memory()
+    session = memory.session("旅行")
+    session.record({"role": "user", "content": "码头 8 号几点开门？"})
+    session.end()
+    assert len(memory.search("旅行", "几点开门\ud800")) == 1
+    assert "码头 8 号" in memory.call("旅行", "search_block", {"query": "几点开门\udfff"}).text
+    assert not session.call("list_blocks", "{}", id="call\ud800").is_error
+    assert session.call("load\ud800", '{"ref": "\ud800"}').is_error
+
+
+@pytest.mark.parametrize("name", ["\ud800", "旅行\udfff"])
+def test_py1_half_a_surrogate_pair_does_not_make_two_names_one(name: str) -> None:
+    memory = Memory()
+    for attempt in (
+        lambda: memory.session(name),
+        lambda: next(memory.messages(name)),
+        lambda: memory.search(name, "x"),
+        lambda: memory.call(name, "list_blocks", {}),
+        lambda: memory.payload(name, "store://1-k4qd"),
+        lambda: memory.forget(name),
+    ):
+        with pytest.raises(FoldbackError, match="half a surrogate pair") as refused:
+            attempt()
+        assert refused.value.kind == "invalid_input"
+    assert list(memory.sessions()) == []
+
+
+def test_py1_an_empty_path_is_no_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for attempt in (lambda: Memory(""), lambda: Memory("", read_only=True)):
+        with pytest.raises(FoldbackError, match="an empty one") as refused:
+            attempt()
+        assert refused.value.kind == "invalid_input"
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_py1_the_interpreter_runs_on_while_the_store_works(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ from langgraph.types import Command
 
 from foldback import _foldback
 from foldback._messages import Recorded, has_mark, marked, shown, with_instructions
-from foldback.memory import Memory, Policy
+from foldback.memory import Memory, Policy, Session
 
 __all__ = ["BlockMemory", "View", "with_memory"]
 
@@ -213,8 +213,7 @@ class BlockMemory(AgentMiddleware[AgentState[Any], Any, Any]):
         conversation = self._conversation(id)
         with conversation.lock:
             conversation.sync(messages)
-            arguments = json.dumps(call["args"], ensure_ascii=False)
-            answer = conversation.session.call(call["name"], arguments, call["id"] or "call")
+            answer = Session(conversation.session).call(call["name"], call["args"], call["id"] or "call")
         status = "error" if answer.is_error else "success"
         return ToolMessage(content=answer.text, tool_call_id=call["id"], name=call["name"], status=status)
 
@@ -363,12 +362,18 @@ def with_memory(spec: Spec, memory: BlockMemory) -> Spec:
 
     The sub-agent ``general-purpose`` shares its agent's memory. Other specifications do not inherit it.
 
+    :raises ValueError: when the sub-agent is compiled or runs on a server, because its middleware is fixed.
+
     >>> from foldback.langchain import BlockMemory, with_memory
     >>> memory = BlockMemory()
     >>> spec = with_memory({"name": "reader", "description": "Reads files.", "system_prompt": "Read."}, memory)
     >>> spec["middleware"] == [memory]
     True
     """
+    if "runnable" in spec:
+        raise ValueError("a compiled sub-agent has its own middleware; give BlockMemory to the agent that you compile")
+    if "graph_id" in spec:
+        raise ValueError("a sub-agent on a server has its own middleware; give BlockMemory to the agent that runs there")
     others = [one for one in spec.get("middleware", ()) if one.name != memory.name]
     return cast("Spec", {**spec, "middleware": [*others, memory]})
 

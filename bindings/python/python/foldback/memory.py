@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from os import PathLike
+from os import PathLike, fspath
 from os.path import abspath
 from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
@@ -117,6 +117,8 @@ class Memory:
         key: bytes | None = None,
         redact: bool = False,
     ) -> None:
+        if store is not None and not fspath(store):
+            raise _invalid("the store's folder is a path, and not an empty one; None keeps everything in memory")
         # The store stays where it is if the program goes to another folder.
         folder = None if store is None else abspath(store)
         self._memory = _foldback.Memory(folder, policy, prices, least_cached, engine, read_only, key, redact)
@@ -148,7 +150,7 @@ class Memory:
         A name may be any text. What is not among ``A-Z a-z 0-9 . _ : -`` or longer than 128 characters is replaced in
         the store by a readable part of it and a hash: :attr:`Session.id` says by what.
         """
-        return Session(self._memory.session(id))
+        return Session(self._memory.session(_named(id)))
 
     def sessions(self) -> Iterator[str]:
         """The names of all conversations, in the order in which they were begun.
@@ -167,7 +169,7 @@ class Memory:
 
     def messages(self, id: str) -> Iterator[dict[str, Any]]:
         """All messages of a conversation, exactly as they were recorded."""
-        start = 0
+        start, id = 0, _named(id)
         while messages := self._memory.messages(id, start, start + 256):
             yield from map(json.loads, messages)
             start += len(messages)
@@ -182,20 +184,20 @@ class Memory:
         >>> [hit.block for hit in memory.search("trip", "开门时间")]
         ['b_trip_001']
         """
-        hits = self._memory.search(id, query, k)
+        hits = self._memory.search(_named(id), _utf8(query), k)
         return [Hit(block, summary, score, range(first, end)) for block, summary, score, first, end in hits]
 
     def call(self, id: str, tool: str, arguments: Mapping[str, Any] | str) -> Answer:
         """Answers a call of a memory tool for a caller who sees nothing of the conversation."""
-        return Answer._of(self._memory.call(id, tool, _arguments(arguments)))
+        return Answer._of(self._memory.call(_named(id), _utf8(tool), _arguments(arguments)))
 
     def payload(self, id: str, reference: str) -> bytes:
         """The bytes of a stored part, such as ``store://1-k4qd``, of a conversation."""
-        return self._memory.payload(id, reference)
+        return self._memory.payload(_named(id), _utf8(reference))
 
     def forget(self, id: str) -> None:
         """Removes a conversation for good."""
-        self._memory.forget(id)
+        self._memory.forget(_named(id))
 
     @staticmethod
     def tools(format: Format = "openai") -> list[dict[str, Any]]:
@@ -271,7 +273,7 @@ class Session:
 
     def call(self, name: str, arguments: Mapping[str, Any] | str, id: str = "call") -> Answer:
         """Answers a call of a memory tool. Record the text as the result of the call with this ``id``."""
-        return Answer._of(self._session.call(name, _arguments(arguments), id))
+        return Answer._of(self._session.call(_utf8(name), _arguments(arguments), _utf8(id)))
 
     def pin(self, message: int) -> None:
         """Keeps the message of this number in every prompt from now on."""
@@ -301,7 +303,7 @@ def _declared(tools: Iterable[tuple[str, str, str]], format: str) -> list[dict[s
 
 def _arguments(arguments: Mapping[str, Any] | str) -> str:
     if isinstance(arguments, str):
-        return arguments
+        return _utf8(arguments)
     if not isinstance(arguments, Mapping):
         raise _invalid(f"arguments are a mapping or their JSON, and not {type(arguments).__name__}")
     return _json("the arguments", arguments)
@@ -319,9 +321,21 @@ def _json(what: str, value: Mapping[str, Any]) -> str:
     """The text of a mapping, in which half a surrogate pair, which no UTF-8 can hold, is replaced."""
     try:
         text = json.dumps(dict(value), ensure_ascii=False)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise _invalid(f"{what} cannot be written as JSON: {error}") from error
-    return text.encode("utf-8", "replace").decode("utf-8")
+    return _utf8(text)
+
+
+def _utf8(text: str) -> str:
+    """The text, in which half a surrogate pair is replaced. What is no text is left for the module to refuse."""
+    return text.encode("utf-8", "replace").decode("utf-8") if isinstance(text, str) else text
+
+
+def _named(id: str) -> str:
+    """The name of a conversation. A replacement in it would make two names one."""
+    if _utf8(id) != id:
+        raise _invalid(f"the name of a conversation is text without half a surrogate pair, and not {ascii(id)}")
+    return id
 
 
 def _invalid(what: str) -> _foldback.FoldbackError:
