@@ -39,7 +39,9 @@ class Sent:
     @property
     def orphans(self) -> set[str]:
         """Calls without a result, and results without a call, which no provider accepts."""
-        calls = [c["id"] for m in self.messages if isinstance(m, AIMessage) for c in m.tool_calls]
+        said = [m for m in self.messages if isinstance(m, AIMessage)]
+        # Providers are sent the calls whose arguments cannot be read, too.
+        calls = [c["id"] for m in said for c in (*m.tool_calls, *m.invalid_tool_calls)]
         results = [m.tool_call_id for m in self.messages if isinstance(m, ToolMessage)]
         return {str(id) for id in set(calls) ^ set(results)}
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,11 +19,16 @@ from langchain_core.messages import (
 )
 from langchain_core.messages.utils import convert_to_openai_messages
 
-CALL_BLOCKS = frozenset({"tool_use", "tool_call", "function_call", "input_json_delta"})
-"""Content blocks that repeat what ``tool_calls`` says."""
+from foldback.memory import _json
+
+CALL_BLOCKS = frozenset({"tool_use", "tool_call", "invalid_tool_call", "function_call", "input_json_delta"})
+"""Content blocks that repeat what ``tool_calls`` and ``invalid_tool_calls`` say."""
 
 REASONING = frozenset({"thinking", "redacted_thinking", "reasoning_content"})
 """Content blocks of reasoning in the formats of Anthropic and Bedrock."""
+
+BYTES = (bytes, bytearray, memoryview)
+"""What some providers take in content and JSON has no form for."""
 
 ROLES = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool"}
 """The roles of chat completions by LangChain's types of messages."""
@@ -69,8 +75,14 @@ def _digest(text: str) -> bytes:
 
 
 def _dumped(value: dict[str, Any]) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    return text.encode("utf-8", "replace").decode("utf-8")
+    return _json("the message", value, _bytes_form)
+
+
+def _bytes_form(value: object) -> dict[str, str]:
+    """Raw bytes in a form that JSON has."""
+    if isinstance(value, BYTES):
+        return {"base64": base64.b64encode(value).decode("ascii")}
+    raise TypeError(f"Object of type {type(value).__name__} is not JSON serializable")
 
 
 def _value(message: BaseMessage, place: int) -> dict[str, Any]:
@@ -85,11 +97,31 @@ def _value(message: BaseMessage, place: int) -> dict[str, Any]:
         if message.status == "error":
             value["is_error"] = True
     if isinstance(message, AIMessage) and message.invalid_tool_calls:
-        value["invalid_tool_calls"] = [dict(call) for call in message.invalid_tool_calls]
+        _add_invalid_calls(value, message)
     for n, call in enumerate(value.get("tool_calls") or ()):
         if call.get("id") is None:
             call["id"] = f"call-{place}-{n}"
     return value
+
+
+def _add_invalid_calls(value: dict[str, Any], message: AIMessage) -> None:
+    """Adds the calls whose arguments cannot be read: agents answer them, and providers are sent them as any other."""
+    others: list[dict[str, Any]] = []
+    valid = {call["id"] for call in message.tool_calls}
+    calls: dict[str, dict[str, Any]] = {}
+    for call in message.invalid_tool_calls:
+        id, name = call.get("id"), call.get("name")
+        if not id or not name:
+            others.append(dict(call))
+        elif id not in valid:
+            function = {"name": name, "arguments": call.get("args") or ""}
+            calls[id] = {"type": "function", "id": id, "function": function}
+    # A content block may have repeated such a call, without its arguments.
+    known = [call for call in value.get("tool_calls") or () if call.get("id") not in calls]
+    if known or calls:
+        value["tool_calls"] = [*known, *calls.values()]
+    if others:
+        value["invalid_tool_calls"] = others
 
 
 def _plain(message: BaseMessage) -> dict[str, Any]:
@@ -140,11 +172,12 @@ def shown(
         if value["role"] in ("system", "developer"):
             instructions.append(_text(value.get("content")))
         elif known is None or ROLES.get(known.message.type, "user") != value["role"]:
-            messages.append(_made(value))
+            messages.append(_made(value, (one.message for one in recorded)))
         else:
             places.add(known.place)
-            is_whole = known.digest == _digest(text)
-            message = others.get(known.place, known.message) if is_whole else _changed(known, value)
+            message = known.message if known.digest == _digest(text) else _changed(known, value)
+            if message is known.message:
+                message = others.get(known.place, message)
             messages.append(_without_bound_reasoning(message) if known.place < unbound else message)
     request = _hidden_request(recorded, places)
     if request is not None:
@@ -166,27 +199,59 @@ def _hidden_request(recorded: Sequence[Recorded], places: set[int]) -> HumanMess
 
 def _changed(known: Recorded, value: dict[str, Any]) -> BaseMessage:
     """The message as it is shown in fewer tokens or under another id. Everything else of it stays."""
-    message, was = known.message, known.value
+    message, was = known.message, json.loads(_dumped(known.value))
+    content = value.get("content") or ""
     changes: dict[str, Any] = {}
     has_other_calls = value.get("tool_calls") != was.get("tool_calls")
-    if value.get("content") != was.get("content"):
-        changes["content"] = value.get("content") or ""
+    if content != (was.get("content") or ""):
+        changes["content"] = _with_bytes(content, [message])
     elif has_other_calls and isinstance(message.content, list):
         blocks = message.content
         changes["content"] = [b for b in blocks if isinstance(b, str) or b.get("type") not in CALL_BLOCKS]
     if has_other_calls and isinstance(message, AIMessage):
         changes["tool_calls"] = _calls(value)
+        # They are among the others now.
+        changes["invalid_tool_calls"] = []
         extra = message.additional_kwargs
         changes["additional_kwargs"] = {key: extra[key] for key in extra if key not in ("tool_calls", "function_call")}
-    if isinstance(message, ToolMessage):
+    if isinstance(message, ToolMessage) and value.get("tool_call_id") != was.get("tool_call_id"):
         # No provider accepts every id; the view gives a call and its result the same other one.
         changes["tool_call_id"] = value.get("tool_call_id", message.tool_call_id)
-    return message.model_copy(update=changes)
+    return message.model_copy(update=changes) if changes else message
 
 
-def _made(value: dict[str, Any]) -> BaseMessage:
-    """A message that the view itself wrote."""
-    content = value.get("content") or ""
+def _with_bytes(content: Any, messages: Iterable[BaseMessage]) -> Any:
+    """Content as it is shown, with raw bytes of these messages in the place of their form in JSON."""
+    if not any(_is_bytes_form(part) for part in _parts(content)):
+        return content
+    parts = (part for message in messages for part in _parts(message.content))
+    raw = {_bytes_form(part)["base64"]: part for part in parts if isinstance(part, BYTES)}
+
+    def restored(part: Any) -> Any:
+        if _is_bytes_form(part):
+            return raw.get(part["base64"], part)
+        if isinstance(part, dict):
+            return {key: restored(part[key]) for key in part}
+        return [restored(one) for one in part] if isinstance(part, list) else part
+
+    return restored(content)
+
+
+def _is_bytes_form(part: Any) -> bool:
+    return isinstance(part, dict) and part.keys() == {"base64"} and isinstance(part["base64"], str)
+
+
+def _parts(content: Any) -> Iterator[Any]:
+    """The content, and everything in it."""
+    yield content
+    inner = content.values() if isinstance(content, Mapping) else content if isinstance(content, list | tuple) else ()
+    for part in inner:
+        yield from _parts(part)
+
+
+def _made(value: dict[str, Any], messages: Iterable[BaseMessage]) -> BaseMessage:
+    """A message that the view itself wrote, or put together with one of these."""
+    content = _with_bytes(value.get("content") or "", messages)
     match value["role"]:
         case "assistant":
             return AIMessage(content=content, tool_calls=_calls(value))
@@ -210,7 +275,7 @@ def _calls(value: dict[str, Any]) -> list[Any]:
 def _arguments(function: dict[str, Any]) -> dict[str, Any]:
     try:
         arguments = json.loads(function.get("arguments") or "{}")
-    except json.JSONDecodeError:
+    except (ValueError, RecursionError):
         arguments = None
     return arguments if isinstance(arguments, dict) else {"arguments": function["arguments"]}
 

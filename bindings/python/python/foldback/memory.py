@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from os import PathLike, fspath
 from os.path import abspath
@@ -317,10 +317,13 @@ def _message(message: MessageLike) -> str:
     return _json("the message", message.model_dump(exclude_none=True))
 
 
-def _json(what: str, value: Mapping[str, Any]) -> str:
-    """The text of a mapping, in which half a surrogate pair, which no UTF-8 can hold, is replaced."""
+def _json(what: str, value: Mapping[str, Any], default: Callable[[object], object] | None = None) -> str:
+    """The text of a mapping, in which half a surrogate pair, which no UTF-8 can hold, is replaced.
+
+    :param default: gives what JSON has no form for in one that it has, or raises ``TypeError``.
+    """
     try:
-        text = json.dumps(dict(value), ensure_ascii=False)
+        text = json.dumps(dict(value), ensure_ascii=False, default=default)
     except (TypeError, ValueError, RecursionError) as error:
         raise _invalid(f"{what} cannot be written as JSON: {error}") from error
     return _utf8(text)
