@@ -5,6 +5,8 @@ use crate::sse::Events;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
+mod pieces;
+
 /// Returns the message in an answer, streamed or not; `None` if it holds none or broke off.
 pub(crate) fn message_of(api: Api, answer: &str) -> Option<Box<RawValue>> {
     let message = match (api, answer.trim_start().starts_with('{')) {
@@ -94,7 +96,7 @@ fn chat_stream(stream: &str) -> Option<Value> {
                 ("tool_calls", Value::Array(pieces)) => {
                     pieces.iter().for_each(|piece| extend_call(&mut calls, piece));
                 }
-                _ => extend(&mut message, key, piece),
+                _ => pieces::extend_message(&mut message, key, piece),
             }
         }
     }
