@@ -7,6 +7,8 @@ use serde_json::{Map, Value, json};
 
 mod pieces;
 
+pub(crate) use pieces::CallNumbers;
+
 /// Returns the message in an answer, streamed or not; `None` if it holds none or broke off.
 pub(crate) fn message_of(api: Api, answer: &str) -> Option<Box<RawValue>> {
     let message = match (api, answer.trim_start().starts_with('{')) {
@@ -82,7 +84,7 @@ fn anthropic_stream(stream: &str) -> Option<Value> {
 
 fn chat_stream(stream: &str) -> Option<Value> {
     let mut message = Map::from_iter([("role".to_owned(), json!("assistant"))]);
-    let mut calls: Vec<Map<String, Value>> = Vec::new();
+    let (mut calls, mut numbers) = (Vec::new(), CallNumbers::default());
     let mut is_whole = false;
     for event in events(stream) {
         // If several answers were requested, a conversation continues with the first.
@@ -93,8 +95,10 @@ fn chat_stream(stream: &str) -> Option<Value> {
         let Some(delta) = choice.get("delta").and_then(Value::as_object) else { continue };
         for (key, piece) in delta.iter().filter(|(key, _)| *key != "role") {
             match (key.as_str(), piece) {
-                ("tool_calls", Value::Array(pieces)) => {
-                    pieces.iter().for_each(|piece| extend_call(&mut calls, piece));
+                ("tool_calls", Value::Array(list)) => {
+                    for piece in list {
+                        pieces::extend_call(&mut calls, &mut numbers, piece);
+                    }
                 }
                 _ => pieces::extend_message(&mut message, key, piece),
             }
@@ -118,34 +122,6 @@ fn responses_stream(stream: &str) -> Option<Value> {
         }
     }
     (is_whole && !items.is_empty()).then_some(Value::Array(items))
-}
-
-/// Adds a piece of a call. A piece without a number belongs to the last call.
-fn extend_call(calls: &mut Vec<Map<String, Value>>, piece: &Value) {
-    let Some(piece) = piece.as_object() else { return };
-    let index = piece.get("index").and_then(Value::as_u64).and_then(|n| usize::try_from(n).ok());
-    let index = index.unwrap_or(calls.len().saturating_sub(1)).min(calls.len());
-    if index == calls.len() {
-        calls.push(Map::new());
-    }
-    let Some(call) = calls.get_mut(index) else { return };
-    for (key, piece) in piece.iter().filter(|(key, _)| *key != "index") {
-        match piece {
-            Value::Object(pieces) => {
-                let inner = call.entry(key.as_str()).or_insert_with(|| json!({}));
-                if let Some(inner) = inner.as_object_mut() {
-                    for (key, piece) in pieces {
-                        // Names come whole; some servers repeat them.
-                        match key.as_str() {
-                            "arguments" => extend(inner, key, piece),
-                            _ => drop(inner.insert(key.clone(), piece.clone())),
-                        }
-                    }
-                }
-            }
-            piece => drop(call.insert(key.clone(), piece.clone())),
-        }
-    }
 }
 
 /// Adds a piece to what is there: a text is appended to a text, anything else is replaced.

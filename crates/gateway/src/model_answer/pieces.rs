@@ -63,6 +63,98 @@ fn is_fragment(element: &Value) -> bool {
         || element["signature"].is_string()
 }
 
+/// Tells to which call the pieces of calls in an answer belong.
+#[derive(Default)]
+pub(crate) struct CallNumbers {
+    begun: Vec<Begun>,
+}
+
+/// What distinguishes a call that has begun from others.
+struct Begun {
+    /// The index that the provider gave it, if any.
+    at: Option<u64>,
+    /// Its id; empty until it is known.
+    id: String,
+}
+
+impl CallNumbers {
+    /// Returns the number of the call that a piece belongs to: calls are counted from zero, as they begin. It is the
+    /// call of the piece's index; without an index, the one of its id, or the last.
+    ///
+    /// Some servers give all calls one index, others a new id with every piece. So at a known index a new id begins
+    /// another call only together with a name.
+    pub(crate) fn of(&mut self, piece: &Value) -> usize {
+        let at = piece["index"].as_u64();
+        let id = piece["id"].as_str().unwrap_or_default();
+        let is_named = piece["function"]["name"].as_str().is_some_and(|name| !name.is_empty());
+        let is_its = |call: &Begun| !id.is_empty() && call.id == id;
+        let known = match at {
+            Some(_) => self
+                .begun
+                .iter()
+                .rposition(|call| call.at == at && is_its(call))
+                .or_else(|| self.begun.iter().rposition(|call| call.at == at)),
+            None if id.is_empty() => self.begun.len().checked_sub(1),
+            None => self.begun.iter().rposition(is_its),
+        };
+        if let Some(number) = known
+            && let Some(call) = self.begun.get_mut(number)
+        {
+            if call.id.is_empty() {
+                id.clone_into(&mut call.id);
+            }
+            if !is_named || id.is_empty() || call.id == id {
+                return number;
+            }
+        }
+        self.begun.push(Begun { at, id: id.to_owned() });
+        self.begun.len().saturating_sub(1)
+    }
+
+    /// Begins the next answer.
+    pub(crate) fn clear(&mut self) {
+        self.begun.clear();
+    }
+}
+
+/// Adds a piece of a call.
+pub(super) fn extend_call(
+    calls: &mut Vec<Map<String, Value>>,
+    numbers: &mut CallNumbers,
+    piece: &Value,
+) {
+    let Some(pieces) = piece.as_object() else { return };
+    let number = numbers.of(piece);
+    if number >= calls.len() {
+        calls.push(Map::new());
+    }
+    let Some(call) = calls.get_mut(number) else { return };
+    for (key, piece) in pieces.iter().filter(|(key, _)| *key != "index") {
+        match piece {
+            Value::Object(pieces) => {
+                let inner = call.entry(key.as_str()).or_insert_with(|| json!({}));
+                if let Some(inner) = inner.as_object_mut() {
+                    for (key, piece) in pieces {
+                        match key.as_str() {
+                            "arguments" => extend(inner, key, piece),
+                            _ => keep_first(inner, key, piece),
+                        }
+                    }
+                }
+            }
+            piece => keep_first(call, key, piece),
+        }
+    }
+}
+
+/// Sets a member that comes whole, unless it is there. Some servers repeat names and ids, or send empty ones.
+fn keep_first(object: &mut Map<String, Value>, key: &str, piece: &Value) {
+    let is_nothing = |value: &Value| value.is_null() || *value == "";
+    if object.get(key).is_none_or(is_nothing) {
+        object.insert(key.to_owned(), piece.clone());
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::message_of;
@@ -126,5 +218,44 @@ mod tests {
         assert_eq!(said["content"], json!([thought, text("八号")]));
         let links = [link("a"), link("b")].map(|link| link["annotations"][0].clone());
         assert_eq!(said["annotations"], json!(links));
+    }
+
+    /// The ids, names and arguments of the calls in a stream with these pieces.
+    fn calls(pieces: &[Value]) -> Value {
+        let deltas: Vec<_> = pieces.iter().map(|piece| json!({ "tool_calls": [piece] })).collect();
+        let calls = message(&deltas)["tool_calls"].as_array().cloned().unwrap_or_default();
+        let told = |call: &Value| {
+            json!([call["id"], call["function"]["name"], call["function"]["arguments"]])
+        };
+        calls.iter().map(told).collect()
+    }
+
+    /// Gemini gives all parallel calls the index 0.
+    #[test]
+    fn gw9_calls_of_one_index_are_several() {
+        let piece = |index: Value, id: Value, name: Value, arguments: &str| json!({ "index": index, "id": id, "function": { "name": name, "arguments": arguments } });
+        let both = json!([["a", "read", "{\"p\":\"港\"}"], ["b", "load", "{}"]]);
+        for [first, second] in [[json!(0), json!(0)], [json!(0), json!(1)], [json!(3), json!(7)]] {
+            let said = calls(&[
+                piece(first.clone(), json!("a"), json!("read"), "{\"p\":"),
+                piece(first, json!(""), json!(""), "\"港\"}"),
+                piece(second.clone(), json!("b"), json!("load"), "{"),
+                piece(second, Value::Null, Value::Null, "}"),
+            ]);
+            assert_eq!(said, both);
+        }
+        // Without an index.
+        let said = calls(&[
+            piece(Value::Null, json!("a"), json!("read"), "{\"p\":\"港\"}"),
+            piece(Value::Null, json!("b"), json!("load"), "{}"),
+        ]);
+        assert_eq!(said, both);
+        // One call, with a new id in every piece, or with its name and its id in every piece.
+        let one = json!([["a", "read", "{}"]]);
+        for (id, name) in [("x", ""), ("a", "read"), ("", "read")] {
+            let again = piece(json!(0), json!(id), json!(name), "}");
+            let said = calls(&[piece(json!(0), json!("a"), json!("read"), "{"), again]);
+            assert_eq!(said, one, "{id} {name}");
+        }
     }
 }

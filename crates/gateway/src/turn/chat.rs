@@ -118,11 +118,7 @@ impl Chat {
         let Some(Value::Array(calls)) = delta.get_mut("tool_calls") else { return is_changed };
         let count = calls.len();
         calls.retain_mut(|call| {
-            let number = call["index"].as_u64();
-            // A piece without a number belongs to the last call, unless it begins one.
-            let is_new = call["id"].is_string();
-            let known = heard.places.len() as u64;
-            let number = number.unwrap_or(if is_new { known } else { known.saturating_sub(1) });
+            let number = heard.calls.of(call) as u64;
             if !heard.places.contains_key(&number) {
                 let is_ours = heard.is_ours(&call["function"]["name"]);
                 heard.ours += usize::from(is_ours);
@@ -130,7 +126,7 @@ impl Chat {
                 heard.place(number, is_ours);
             }
             let place = heard.places.get(&number).copied().flatten();
-            if let Some(place) = place.filter(|place| *place != number) {
+            if let Some(place) = place.filter(|place| call["index"].as_u64() != Some(*place)) {
                 call["index"] = json!(place);
                 is_changed = true;
             }

@@ -2,6 +2,7 @@
 
 use super::told::told;
 use crate::Api;
+use crate::model_answer::CallNumbers;
 use crate::usage::Usage;
 use serde_json::Value;
 use std::collections::HashMap;
@@ -37,6 +38,8 @@ pub(super) struct Heard {
     pub(super) places: HashMap<u64, Option<u64>>,
     /// How many of them the client has received.
     pub(super) shown: u64,
+    /// The numbers of the calls of this answer, if its API sends them in pieces.
+    pub(super) calls: CallNumbers,
     /// What this answer is billed, as far as it reports it.
     pub(super) usage: Usage,
     /// Whether this answer has ended.
@@ -55,6 +58,7 @@ impl Heard {
             theirs: 0,
             places: HashMap::new(),
             shown: 0,
+            calls: CallNumbers::default(),
             usage: Usage::default(),
             is_over: false,
             is_whole: false,
@@ -91,6 +95,7 @@ impl Heard {
         (self.ours, self.theirs) = (0, 0);
         (self.is_over, self.is_whole) = (false, false);
         self.places.clear();
+        self.calls.clear();
     }
 
     /// Reads the token counts of an event.

@@ -173,6 +173,33 @@ fn gw9_chat_completions_of_other_servers() {
     assert_eq!((calls.len(), &calls[0][0]["id"]), (1, &json!("c")));
 }
 
+/// Gemini gives all parallel calls the index 0; the client gets its own calls, each with an index.
+#[test]
+fn gw9_calls_of_one_index_are_the_clients_and_ours() {
+    let call = |id: &str, name: &str| json!({ "index": 0, "id": id, "type": "function", "function": { "name": name, "arguments": "{\"p\":\"港\"}" } });
+    let chunk = |calls: Value, finish: Value| {
+        let choice =
+            json!({ "index": 0, "delta": { "tool_calls": calls }, "finish_reason": finish });
+        format!("data: {}\n\n", json!({ "id": "c1", "created": 1, "choices": [choice] }))
+    };
+    let done = "data: [DONE]\n\n";
+    let apart = chunk(json!([call("a", "foldback_load")]), Value::Null)
+        + &chunk(json!([call("b", "read")]), Value::Null)
+        + &chunk(json!([call("c", "write")]), json!("tool_calls"))
+        + done;
+    let all = json!([call("a", "foldback_load"), call("b", "read"), call("c", "write")]);
+    let together = chunk(all, json!("tool_calls")) + done;
+    for answer in [apart, together] {
+        let out = played(Api::ChatCompletions, &[answer], &[usize::MAX]);
+        let chunks = data(&out);
+        let deltas = chunks.iter().map(|chunk| &chunk["choices"][0]["delta"]["tool_calls"]);
+        let calls: Vec<_> = deltas.filter_map(Value::as_array).flatten().collect();
+        let told = |call: &&Value| (call["index"].clone(), call["id"].clone());
+        let calls: Vec<_> = calls.iter().map(told).collect();
+        assert_eq!(calls, [(json!(0), json!("b")), (json!(1), json!("c"))], "{out}");
+    }
+}
+
 proptest! {
     /// However a stream is cut, the client gets the same.
     #[test]
