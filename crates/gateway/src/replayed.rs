@@ -15,7 +15,8 @@ pub(crate) fn replayed<'m>(api: Api, before: &'m str, now: &'m str) -> Cow<'m, s
         return Cow::Borrowed(now);
     }
     let is_marked = before.contains(MARK) || now.contains(MARK);
-    if api != Api::Messages || !is_marked {
+    // The Responses API has no marks.
+    if api == Api::Responses || !is_marked {
         return Cow::Borrowed(before);
     }
     marked(before, now).map_or(Cow::Borrowed(now), Cow::Owned)
@@ -25,15 +26,19 @@ pub(crate) fn replayed<'m>(api: Api, before: &'m str, now: &'m str) -> Cow<'m, s
 fn marked(before: &str, now: &str) -> Option<String> {
     let mut message: Map<String, Value> = serde_json::from_str(before).ok()?;
     let mut now: Map<String, Value> = serde_json::from_str(now).ok()?;
-    let marks: Vec<Option<Value>> = match now.get_mut("content")? {
-        Value::Array(blocks) => blocks.iter_mut().map(taken).collect(),
+    // In chat-completions the message itself may have a mark, and a message with calls need not have content.
+    message.shift_remove(MARK);
+    let own = now.shift_remove(MARK);
+    let marks: Vec<Option<Value>> = match now.get_mut("content") {
+        Some(Value::Array(blocks)) => blocks.iter_mut().map(taken).collect(),
         _ => vec![None],
     };
-    let content = message.get_mut("content")?;
-    if let (Value::String(text), true) = (&*content, marks.iter().any(Option::is_some)) {
-        *content = json!([{ "type": "text", "text": text }]);
+    let is_marked = marks.iter().any(Option::is_some);
+    if let (Some(Value::String(text)), true) = (message.get("content"), is_marked) {
+        let block = json!([{ "type": "text", "text": text }]);
+        message.insert("content".to_owned(), block);
     }
-    if let Value::Array(blocks) = content {
+    if let Some(Value::Array(blocks)) = message.get_mut("content") {
         if blocks.len() != marks.len() {
             return None;
         }
@@ -46,7 +51,10 @@ fn marked(before: &str, now: &str) -> Option<String> {
         for (block, mark) in blocks.iter_mut().zip(marks) {
             block.as_object_mut()?.extend(mark.map(|mark| (MARK.to_owned(), mark)));
         }
+    } else if is_marked {
+        return None;
     }
+    message.extend(own.map(|mark| (MARK.to_owned(), mark)));
     Some(Value::Object(message).to_string())
 }
 
@@ -75,6 +83,32 @@ mod tests {
         };
         let (one, other) = (input(r#"{"a":1.0,"b":2}"#), input(r#"{"b":2,"a":1.0}"#));
         assert_eq!(replayed(Api::Messages, &one, &other), one);
+    }
+
+    /// Clients of OpenRouter mark the last messages in chat-completions, in a block or beside the content.
+    #[test]
+    fn gw5_marks_of_chat_completions_follow_the_client() {
+        let mark = r#""cache_control":{"type":"ephemeral"}"#;
+        let chat =
+            |before: &str, now: &str| replayed(Api::ChatCompletions, before, now).into_owned();
+        let text = r#"{"role":"user","content":"八 A"}"#;
+        let blocks = |mark: &str| {
+            format!(r#"{{"role":"user","content":[{{"type":"text","text":"八 A"{mark}}}]}}"#)
+        };
+        let (plain, marked) = (blocks(""), blocks(&format!(",{mark}")));
+        // A mark leaves, and a mark comes.
+        assert_eq!(chat(&marked, &plain), plain);
+        assert_eq!(chat(&marked, text), plain);
+        assert_eq!(chat(text, &marked), marked);
+        assert_eq!(chat(text, &plain), text);
+        // The same of marks beside the content.
+        let result = r#"{"role":"tool","tool_call_id":"a","content":"港"}"#;
+        let calls = r#"{"role":"assistant","tool_calls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{}"}}]}"#;
+        for one in [text, result, calls] {
+            let marked = format!("{},{mark}}}", one.strip_suffix('}').unwrap());
+            assert_eq!(chat(&marked, one), one);
+            assert_eq!(chat(one, &marked), marked);
+        }
     }
 
     #[test]
