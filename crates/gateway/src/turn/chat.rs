@@ -30,12 +30,15 @@ impl Wire for Chat {
             // It reports the usage, or is of an unknown kind.
             return if chunk["choices"].is_array() { Fate::Held } else { Fate::Pass };
         };
+        if !choice.is_object() {
+            return Fate::Pass;
+        }
         if self.name.is_empty() {
             let named = ["id", "created"].map(|key| (key.to_owned(), chunk[key].clone()));
             self.name.extend(named);
         }
         let is_end = choice["finish_reason"].is_string();
-        let is_changed = self.show(heard, &mut choice["delta"]);
+        let is_changed = choice.get_mut("delta").is_some_and(|delta| self.show(heard, delta));
         if is_end {
             heard.is_whole = !matches!(
                 choice["finish_reason"].as_str(),
@@ -118,6 +121,9 @@ impl Chat {
         let Some(Value::Array(calls)) = delta.get_mut("tool_calls") else { return is_changed };
         let count = calls.len();
         calls.retain_mut(|call| {
+            if !call.is_object() {
+                return true;
+            }
             let number = heard.calls.of(call) as u64;
             if !heard.places.contains_key(&number) {
                 let is_ours = heard.is_ours(&call["function"]["name"]);

@@ -101,7 +101,9 @@ impl Wire for Responses {
         let told = |key: &str| body["error"][key].as_str().map(str::to_owned);
         let code = told("code").or_else(|| told("type")).unwrap_or("server_error".to_owned());
         let message = told("message").unwrap_or("the provider's answer broke off".to_owned());
-        let mut response = std::mem::take(&mut self.begun);
+        // A response that cannot be read is reported without its members.
+        let begun = std::mem::take(&mut self.begun);
+        let mut response = if begun.is_object() { begun } else { json!({}) };
         response["status"] = json!("failed");
         response["error"] = json!({ "code": code, "message": message });
         let event = json!({ "type": "response.failed", "sequence_number": self.count, "response": response });

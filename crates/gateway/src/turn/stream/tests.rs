@@ -200,6 +200,38 @@ fn gw9_calls_of_one_index_are_the_clients_and_ours() {
     }
 }
 
+/// GW12: what is not of the shape of its API passes, and what follows it is played.
+#[test]
+fn gw12_odd_pieces_of_a_stream_pass() {
+    let odd = [
+        json!({ "choices": [1] }),
+        json!({ "choices": ["港"] }),
+        json!({ "choices": [{ "delta": "港" }] }),
+        json!({ "choices": [{ "delta": { "tool_calls": ["港", 1] } }] }),
+    ]
+    .map(|data| format!("data: {data}\n\n"));
+    let call = json!({ "index": 0, "id": "a", "type": "function", "function": { "name": "foldback_load", "arguments": "{}" } });
+    let call = json!({ "choices": [{ "delta": { "tool_calls": [7, call] } }] });
+    let end = "data: {\"choices\":[{\"finish_reason\":\"tool_calls\"}]}\n\n";
+    let answer = odd.concat() + &format!("data: {call}\n\n") + &odd.concat() + end;
+    let mut stream = stream(Api::ChatCompletions);
+    let out = String::from_utf8(stream.read(answer.as_bytes())).unwrap();
+    assert!(out.starts_with(&odd.concat()) && !out.contains("foldback"), "{out}");
+    assert!(stream.close());
+    stream.go_on();
+    let out = String::from_utf8(stream.read(odd.concat().as_bytes())).unwrap();
+    assert!(out.contains("港"), "{out}");
+
+    for response in [json!("港"), json!(["港"]), json!(8), Value::Null] {
+        let event = json!({ "type": "response.created", "response": response });
+        let mut stream = self::stream(Api::Responses);
+        let event = format!("data: {event}\n\n");
+        assert_eq!(stream.read(event.as_bytes()), event.as_bytes());
+        let error = stream.error("no more");
+        assert!(error.contains("\"status\":\"failed\""), "{error}");
+    }
+}
+
 proptest! {
     /// However a stream is cut, the client gets the same.
     #[test]
