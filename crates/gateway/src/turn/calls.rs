@@ -176,7 +176,7 @@ pub(super) fn without(api: Api, mut message: Value, calls: &[Call]) -> Value {
             }
         }
         Api::ChatCompletions => {
-            if let Some(list) = message["tool_calls"].as_array_mut() {
+            if let Some(list) = message.get_mut("tool_calls").and_then(Value::as_array_mut) {
                 list.retain(|call| is_kept(&call["id"]));
                 if list.is_empty()
                     && let Some(message) = message.as_object_mut()
@@ -301,5 +301,12 @@ mod tests {
         assert_eq!(ours[0].ours.as_deref(), Some("load"));
         let left = without(Api::ChatCompletions, message, &ours);
         assert_eq!(left, json!({ "role": "assistant", "content": null }));
+        // A message without calls gets no member for them: some servers refuse one that is null.
+        let words = json!({ "role": "assistant", "content": "港" });
+        assert_eq!(
+            without(Api::ChatCompletions, words.clone(), &[]).to_string(),
+            words.to_string()
+        );
+        assert_eq!(without(Api::ChatCompletions, json!("港"), &[]), json!("港"));
     }
 }
