@@ -7,10 +7,13 @@ use crate::client_message::{Facts, ranges};
 use foldback::{Error, Memory, ParkedName};
 use foldback_core::TodoId;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
+
+/// A cache mark.
+const MARK: &str = "cache_control";
 
 /// What replaces one message of the client in requests.
 #[derive(Serialize, Deserialize)]
@@ -181,7 +184,7 @@ impl Parked {
         let mut mark = None;
         if api == Api::Messages {
             let blocks = || own.iter().flat_map(|one| one["content"].as_array()).flatten();
-            mark = blocks().find_map(|block| block.get("cache_control")).cloned();
+            mark = blocks().find_map(|block| block.get(MARK)).cloned();
             if !blocks().any(is_thought) {
                 for blocks in messages.iter_mut().filter_map(|one| one["content"].as_array_mut()) {
                     blocks.retain(|block| !is_thought(block));
@@ -191,10 +194,15 @@ impl Parked {
         } else if api == Api::Responses && !own.iter().any(is_thought) {
             messages.retain(|item| !is_thought(item));
         }
-        let last = messages.last_mut().and_then(|one| one["content"].as_array_mut());
-        let marked = last.and_then(|blocks| blocks.iter_mut().rfind(|block| !is_thought(block)));
-        if let (Some(mark), Some(block)) = (mark, marked) {
-            block["cache_control"] = mark;
+        let last = messages.last_mut().and_then(Value::as_object_mut);
+        if api == Api::ChatCompletions {
+            last.into_iter().for_each(|last| mark_chat(last, &own));
+        } else if let (Some(mark), Some(Value::Array(blocks))) =
+            (mark, last.and_then(|last| last.get_mut("content")))
+        {
+            let marked = blocks.iter_mut().rfind(|block| !is_thought(block));
+            let marked = marked.and_then(Value::as_object_mut);
+            marked.into_iter().for_each(|block| drop(block.insert(MARK.to_owned(), mark.clone())));
         }
         messages.iter().map(ToString::to_string).collect()
     }
@@ -254,6 +262,21 @@ impl Parked {
     }
 }
 
+/// Sets the cache mark in a message of chat-completions where the client's own has it: beside the content, or in a block,
+/// which a text becomes for it. A message without text gets none.
+fn mark_chat(message: &mut Map<String, Value>, own: &[Value]) {
+    if let Some(mark) = own.iter().find_map(|one| one.get(MARK)) {
+        message.insert(MARK.to_owned(), mark.clone());
+    }
+    let blocks = own.iter().filter_map(|one| one["content"].as_array()).flatten();
+    let mark = blocks.filter_map(|block| block.get(MARK)).next_back();
+    let content = message.get("content").and_then(Value::as_str);
+    if let (Some(mark), Some(text)) = (mark, content.filter(|text| !text.trim().is_empty())) {
+        let block = json!([{ "type": "text", "text": text, MARK: mark }]);
+        message.insert("content".to_owned(), block);
+    }
+}
+
 /// Returns whether a block or an item is a model's thinking.
 pub(super) fn is_thought(part: &Value) -> bool {
     matches!(part["type"].as_str(), Some("thinking" | "redacted_thinking" | "reasoning"))
@@ -275,4 +298,30 @@ fn answered_call(part: &RawValue) -> Option<String> {
     }
     part.get("role").filter(|role| role.get() == "\"tool\"")?;
     string(part.get("tool_call_id")?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Parked;
+    use crate::Api;
+    use serde_json::json;
+
+    /// GW5: a mark that the client has set in its message of chat-completions is in what replaces it, at its end.
+    #[test]
+    fn gw5_a_replaced_message_of_chat_completions_has_the_clients_mark() {
+        let looked_up = json!({ "role": "tool", "tool_call_id": "o", "content": "八" });
+        let last = json!({ "role": "assistant", "content": "港口" });
+        let parked = Parked::new(&[looked_up.clone(), last.clone()], Vec::new());
+        let sent = |own: &serde_json::Value| {
+            let own = serde_json::value::RawValue::from_string(own.to_string()).unwrap();
+            format!("[{}]", parked.as_client_sends(Api::ChatCompletions, &[&own]).join(","))
+        };
+        assert_eq!(sent(&last), json!([looked_up, last]).to_string());
+        let mark = json!({ "type": "ephemeral" });
+        let beside = json!({ "role": "assistant", "content": "港口", "cache_control": mark });
+        assert_eq!(sent(&beside), json!([looked_up, beside]).to_string());
+        let block = json!([{ "type": "text", "text": "港口", "cache_control": mark }]);
+        let inside = json!({ "role": "assistant", "content": block });
+        assert_eq!(sent(&inside), json!([looked_up, inside]).to_string());
+    }
 }

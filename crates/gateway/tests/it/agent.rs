@@ -162,6 +162,17 @@ impl Agent {
                 body
             }
             Speaks::Chat => {
+                // Clients of OpenRouter mark the last message, in a block or beside its content.
+                let mark = json!({ "type": "ephemeral" });
+                let last = messages.last_mut().unwrap();
+                match self.history.len() % 2 {
+                    0 => last["cache_control"] = mark,
+                    _ => {
+                        let text = last["content"].take();
+                        last["content"] =
+                            json!([{ "type": "text", "text": text, "cache_control": mark }]);
+                    }
+                }
                 messages.insert(0, json!({ "role": "system", "content": "Be brief." }));
                 json!({ "model": model, "messages": messages, "tools": tools })
             }

@@ -60,6 +60,8 @@ async fn played(speaks: Speaks, recall: RecallBy, seed: u64, steps: usize) -> (f
         let tools = |body: &Value| body["tools"].as_array().cloned().unwrap();
         assert!(tools(&sent).starts_with(&tools(&body)));
         let text = String::from_utf8_lossy(&last.body);
+        let marks = text.matches("\"cache_control\"").count();
+        assert!(marks <= 1, "{speaks:?} {seed} {step}: {marks} marks");
         assert!(
             new.iter().all(|word| text.contains(word)),
             "{speaks:?} {seed} {step}: what is new is whole"
