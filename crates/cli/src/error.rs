@@ -2,6 +2,7 @@
 
 use crate::run::NO_DOCUMENTS;
 use foldback::ErrorKind;
+use foldback::core::TenantId;
 use foldback_agent::{AgentError, JournalError};
 use foldback_bench::BenchError;
 use foldback_documents::DocumentsError;
@@ -51,6 +52,9 @@ pub(crate) enum CliError {
          recorded into again"
     )]
     Unread(String),
+    /// Nobody has read a tenant's new token.
+    #[error("nobody has read the new token of {0}; `foldback tenant token {0}` makes another")]
+    UnreadToken(TenantId),
     /// The arguments or the input make no sense.
     #[error("{0}")]
     Usage(String),
@@ -116,7 +120,7 @@ impl CliError {
             return 3;
         }
         match self {
-            Self::NotFound(_) | Self::Unread(_) | Self::Agent(_) => 1,
+            Self::NotFound(_) | Self::Unread(_) | Self::UnreadToken(_) | Self::Agent(_) => 1,
             Self::Journal(JournalError::Damaged { .. } | JournalError::Version { .. }) => 1,
             Self::Usage(_) | Self::Input(_) | Self::Io { .. } | Self::Output(_) => 2,
             Self::Journal(_) | Self::Permissions(_) | Self::Documents(_) => 2,

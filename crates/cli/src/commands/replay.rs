@@ -134,8 +134,9 @@ impl Replay {
             options = options.with_clock(move || now);
             Place::Temporary(Box::new(options))
         };
-        // A kept conversation is recorded to the end, even if nobody reads the output any more.
-        let out = &if keeps { out.finishing() } else { out.clone() };
+        // A kept conversation is recorded to the end, and a page is written, even if nobody reads the output any more.
+        let finishes = keeps || self.report.is_some();
+        let out = &if finishes { out.finishing() } else { out.clone() };
         if survey.conversations == 1 {
             let sourced = survey.conversations().next().transpose()?;
             let sourced = sourced.ok_or_else(|| changed(&self.files))?;

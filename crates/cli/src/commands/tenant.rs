@@ -246,10 +246,17 @@ fn expected(memory: &Memory, tenant: &TenantId) -> Result<foldback::Tenant, CliE
 }
 
 fn print_token(tenant: TenantId, token: String, out: &Output) -> Result<(), CliError> {
+    let printed = match out.is_json() {
+        true => out.json(&TokenJson { tenant: tenant.clone(), token }),
+        false => out.line(&token),
+    };
+    printed.map_err(|error| match error.is_broken_pipe() {
+        true => CliError::UnreadToken(tenant.clone()),
+        false => error,
+    })?;
     if out.is_json() {
-        return out.json(&TokenJson { tenant, token });
+        return Ok(());
     }
-    out.line(&token)?;
     out.note(format_args!("this is the token of {tenant}, which is not shown again"));
     Ok(())
 }

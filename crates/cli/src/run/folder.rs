@@ -131,17 +131,23 @@ impl Runs {
             return Ok(0);
         }
         let _held = self.hold(todo)?;
-        let runs: Vec<(RunFolder, RunRecord)> =
-            self.list()?.into_iter().flatten().filter(|(_, run)| run.todo() == todo).collect();
-        if runs.iter().any(|(_, run)| run.state == RunState::Running) {
-            return Err(is_at_work(todo));
+        let mut runs = Vec::new();
+        for folder in self.folders()? {
+            match folder.read() {
+                Ok(Some(run)) if run.todo() == todo => match run.state {
+                    RunState::Running => return Err(is_at_work(todo)),
+                    _ => runs.push(folder),
+                },
+                // What it is cannot be read, but its name says whose it is.
+                Err(_) if folder.is_named_after(todo) => runs.push(folder),
+                _ => {}
+            }
         }
-        for (folder, _) in &runs {
-            let removed = fs::remove_dir_all(&folder.dir);
-            removed.map_err(|source| failed(&folder.dir, "removed", source))?;
+        for RunFolder { dir, .. } in &runs {
+            fs::remove_dir_all(dir).map_err(|source| failed(dir, "removed", source))?;
         }
-        let path = self.held_by(todo);
-        fs::remove_file(&path).map_err(|source| failed(&path, "removed", source))?;
+        let held = self.held_by(todo);
+        fs::remove_file(&held).map_err(|source| failed(&held, "removed", source))?;
         Ok(runs.len() as u64)
     }
 
@@ -178,22 +184,24 @@ impl Runs {
 
     /// Every run, oldest first. A run that cannot be read is an error in its place.
     pub(crate) fn list(&self) -> Result<Vec<Listed>, CliError> {
-        let entries = match fs::read_dir(&self.dir) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(source) => return Err(failed(&self.dir, "read", source)),
+        let read = |folder: RunFolder| match folder.read() {
+            Ok(record) => Some(Ok((folder, record?))),
+            Err(error) => Some(Err(error)),
         };
-        let folders = entries.flatten().map(|entry| self.run_folder(entry.path()));
-        let mut runs: Vec<_> = folders
-            .filter_map(|folder| match folder.read() {
-                Ok(record) => Some(Ok((folder, record?))),
-                Err(error) => Some(Err(error)),
-            })
-            .collect();
+        let mut runs: Vec<_> = self.folders()?.into_iter().filter_map(read).collect();
         let key =
             |run: &Listed| run.as_ref().ok().map(|(_, record)| (record.began, record.id.clone()));
         runs.sort_by_key(key);
         Ok(runs)
+    }
+
+    /// Everything in the folder of runs, in any order.
+    fn folders(&self) -> Result<Vec<RunFolder>, CliError> {
+        let entries = match fs::read_dir(&self.dir) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries.map_err(|source| failed(&self.dir, "read", source))?,
+        };
+        Ok(entries.flatten().map(|entry| self.run_folder(entry.path())).collect())
     }
 }
 
@@ -206,6 +214,13 @@ impl RunFolder {
     /// The run's own working folder, for a run that is given none.
     pub(crate) fn workspace(&self) -> PathBuf {
         self.dir.join("workspace")
+    }
+
+    /// Whether it is the folder of a conversation's first run or of a later turn, by its name.
+    fn is_named_after(&self, todo: &TodoId) -> bool {
+        let name = self.dir.file_name().unwrap_or_default().to_string_lossy();
+        let is_turn = |turn: &str| turn.strip_prefix('+').is_some_and(|n| n.parse::<u32>().is_ok());
+        name.strip_prefix(&folder_name(todo)).is_some_and(|rest| rest.is_empty() || is_turn(rest))
     }
 
     fn record(&self) -> PathBuf {

@@ -209,6 +209,8 @@ pub(crate) fn resume(
 
 /// Prints the result of a run as the output of its command.
 pub(crate) fn tell(record: &RunRecord, out: &Output) -> Result<Outcome, CliError> {
+    // The exit code says how it ended, even if nobody reads all of it.
+    let out = &out.finishing();
     summary::print(record, out)?;
     let is_done = record.state == RunState::Done;
     if !is_done && out.is_quiet() && !out.is_json() {

@@ -27,10 +27,12 @@ impl RunSettings {
         if newer.search.is_some() || newer.documents.is_some() {
             self.search.clone_from(&newer.search);
         }
-        let is_said = newer.summary_model.is_some() || !newer.summary_fields.is_empty();
         let policy = self.context().ok().and_then(PolicyChoice::policy);
-        if is_said || !policy.is_some_and(Policy::takes_summaries) {
+        let is_written = policy.is_some_and(Policy::takes_summaries);
+        if !is_written || newer.summary_model.is_some() {
             self.summary_model.clone_from(&newer.summary_model);
+        }
+        if !is_written || !newer.summary_fields.is_empty() {
             self.summary_fields.clone_from(&newer.summary_fields);
         }
         self

@@ -103,6 +103,13 @@ impl InForce {
     /// # Errors
     /// When a file cannot be read, or a value makes no sense: the error names key, file and line.
     pub(crate) fn of_process(config: Option<&Path>) -> Result<Self, CliError> {
+        let is_unreadable = |name: &std::ffi::OsString, value: &std::ffi::OsString| {
+            name.to_string_lossy().starts_with("FOLDBACK_") && value.to_str().is_none()
+        };
+        if let Some((name, _)) = std::env::vars_os().find(|(name, of)| is_unreadable(name, of)) {
+            let name = name.to_string_lossy();
+            return Err(CliError::Usage(format!("the value of {name} is not valid UTF-8")));
+        }
         let variable = |name: &str| std::env::var(name).ok();
         Self::read(&Places::of_process(config), &variable)
     }

@@ -162,6 +162,41 @@ fn a_reader_that_has_seen_enough_is_no_error() {
     }
 }
 
+/// What a command does besides printing, and its verdict, do not depend on who reads.
+#[test]
+fn work_is_done_and_judged_when_nobody_reads() {
+    let shell = Shell::with_quay();
+    let file = shell.path("quay.jsonl");
+    let page = shell.path("page.html");
+    let (file, page) = (file.to_str().unwrap(), page.to_str().unwrap());
+    assert_eq!(shell.run_unread(&["replay", file, "--report", page]).code, 0);
+    assert!(std::path::Path::new(page).exists());
+    shell.ok(&["tenant", "add", "acme"]);
+    let ran = shell.run_unread(&["tenant", "token", "acme"]);
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert!(ran.stderr.contains("nobody has read the new token of acme"), "{ran:?}");
+    let database = shell.store().join("store.sqlite");
+    let mut bytes = std::fs::read(&database).unwrap();
+    let needle = b"You repair the service quay.";
+    let at = bytes.windows(needle.len()).position(|window| window == needle).unwrap();
+    bytes[at] ^= 1;
+    std::fs::write(&database, bytes).unwrap();
+    for command in ["verify", "doctor"] {
+        assert_eq!(shell.run_unread(&[command]).code, 1, "{command}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_variable_that_is_no_text_is_named() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let shell = Shell::new();
+    let value = std::ffi::OsStr::from_bytes(b"/tmp/\xff");
+    let ran = Ran::of(shell.command().env("FOLDBACK_STORE", value).arg("todos").output().unwrap());
+    assert_eq!(ran.code, 2, "{ran:?}");
+    assert!(ran.stderr.contains("the value of FOLDBACK_STORE is not valid UTF-8"), "{ran:?}");
+}
+
 #[test]
 fn the_memory_engine_says_that_it_keeps_nothing() {
     let shell = Shell::new();

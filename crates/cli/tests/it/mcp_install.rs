@@ -149,3 +149,21 @@ fn rc5_released_clients_find_what_is_installed() {
         assert!(text.contains("foldback") && text.contains(told), "{name}: {text}");
     }
 }
+
+/// RC5: the file is changed even if nobody reads how, and the server opens the store with the engine that it has.
+#[test]
+fn rc5_the_engine_of_the_environment_is_written() {
+    let shell = Shell::new();
+    shell.write(".claude.json", "{}");
+    let mut command = shell.command();
+    command.env_remove("CLAUDE_CONFIG_DIR").env("FOLDBACK_MEMORY_ENGINE", "redb");
+    command.arg("--store").arg(shell.store()).args(["mcp", "install", "claude", "--yes"]);
+    command.stdout(std::process::Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    drop(child.stdout.take());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    let written: Value = serde_json::from_str(&read(&shell, ".claude.json")).unwrap();
+    let arguments = written["mcpServers"]["foldback"]["args"].as_array().unwrap();
+    let at = arguments.iter().position(|one| one == "--engine").unwrap();
+    assert_eq!(arguments[at + 1], "redb");
+}

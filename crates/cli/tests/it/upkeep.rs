@@ -32,6 +32,23 @@ fn what_is_forgotten_is_gone_and_the_rest_stays() {
     shell.ok(&["verify"]);
 }
 
+/// S9: a run whose record cannot be read goes with its todo, by its name; those of others stay.
+#[test]
+fn s9_a_run_that_cannot_be_read_is_forgotten() {
+    let shell = Shell::with_quay();
+    let runs = shell.store().join("runs");
+    let names = ["quay", "quay+2", "quay+x", "quayside"];
+    for name in names {
+        std::fs::create_dir_all(runs.join(name)).unwrap();
+        std::fs::write(runs.join(name).join("run.json"), "{ 坏").unwrap();
+        std::fs::write(runs.join(name).join("journal"), "what was said").unwrap();
+    }
+    let forgotten = shell.json(&["forget", "--todo", "quay"]);
+    assert_eq!(forgotten["runs"], 2, "{forgotten}");
+    let left = names.map(|name| runs.join(name).exists());
+    assert_eq!(left, [false, false, true, true]);
+}
+
 #[test]
 fn damage_is_found_and_named() {
     let shell = Shell::with_quay();

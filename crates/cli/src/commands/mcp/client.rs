@@ -137,9 +137,12 @@ impl Start {
         if let Some(store) = store {
             arguments.extend(["--store".to_owned(), absolute(store)]);
         }
-        if let Some(truth) = &globals.engine {
+        let of_variable = globals.settings.source_of("memory.engine");
+        let of_variable = of_variable.is_some_and(|source| source.starts_with("FOLDBACK_"));
+        if globals.engine.is_some() || of_variable {
             // An address may hold a password, which is not for a file of settings: it comes from the environment.
-            arguments.extend(["--engine".to_owned(), truth.engine().name().to_owned()]);
+            let engine = globals.truth()?.engine().name().to_owned();
+            arguments.extend(["--engine".to_owned(), engine]);
         }
         if let Some(tenant) = globals.tenant() {
             arguments.extend(["--tenant".to_owned(), tenant.to_string()]);

@@ -9,7 +9,7 @@ use crate::output::{Output, style, text};
 use clap::Args;
 use serde::Serialize;
 use std::io::{self, IsTerminal as _, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Set up a client to start this server
 ///
@@ -105,6 +105,8 @@ impl FileOf {
             out.note(format_args!("{} already has it", path.display()));
             return report(path, false, out);
         }
+        // The file is changed even if nobody reads how.
+        let out = &out.finishing();
         let name = path.display().to_string();
         let lines = changed(before, after);
         let mut lines =
@@ -120,6 +122,13 @@ impl FileOf {
             out.note("nothing was changed");
             report(path, false, out)?;
             return Ok(Outcome::NotClean);
+        }
+        // Clients write their files while the question is open.
+        if read(path)? != before {
+            return Err(CliError::Usage(format!(
+                "{} was changed meanwhile, and is left as it is now; give the command again",
+                path.display()
+            )));
         }
         let failed = |source| CliError::Io {
             what: format!("{} could not be written", path.display()),
@@ -168,7 +177,7 @@ fn agreed() -> Result<bool, CliError> {
 }
 
 /// The text of a file; empty for a missing one.
-fn read(path: &PathBuf) -> Result<String, CliError> {
+fn read(path: &Path) -> Result<String, CliError> {
     match std::fs::read_to_string(path) {
         Ok(text) => Ok(text),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),

@@ -42,15 +42,30 @@ pub(super) fn without(text: &str, name: &str) -> Result<Option<String>, String> 
     let (own, below) = (format!("[{SECTION}.{name}]"), format!("[{SECTION}.{name}."));
     let mut is_own = false;
     let mut left = String::with_capacity(text.len());
+    // Comments and blank lines at the end of a table belong to what follows it.
+    let mut between = String::new();
     for line in text.split_inclusive('\n') {
         let begun = line.trim_start();
         if begun.starts_with('[') {
             is_own = begun.starts_with(&own) || begun.starts_with(&below);
         }
-        if !is_own {
-            left.push_str(line);
+        match (is_own, begun.is_empty() || begun.starts_with('#')) {
+            (true, true) => between.push_str(line),
+            (true, false) => between.clear(),
+            (false, _) => {
+                let blank_is_there = left.is_empty() || left.ends_with("\n\n");
+                let kept = if blank_is_there {
+                    between.trim_start_matches(['\r', '\n'])
+                } else {
+                    &between
+                };
+                left.push_str(kept);
+                between.clear();
+                left.push_str(line);
+            }
         }
     }
+    left.push_str(&between);
     // The blank line before it is removed, too.
     if left.ends_with("\n\n") {
         left.pop();
@@ -97,5 +112,11 @@ mod tests {
         let between =
             "[mcp_servers.foldback]\ncommand = \"x\"\n[mcp_servers.foldback.env]\nA = \"1\"\n[b]\n";
         assert_eq!(without(between, "foldback").unwrap().as_deref(), Some("[b]\n"));
+        let noted =
+            "a = 1\n\n[mcp_servers.foldback]\n# its own\ncommand = \"x\"\n\n# 我的 notes\n[b]\n";
+        let left = "a = 1\n\n# 我的 notes\n[b]\n";
+        assert_eq!(without(noted, "foldback").unwrap().as_deref(), Some(left));
+        let last = "[mcp_servers.foldback]\ncommand = \"x\"\n# the end\n";
+        assert_eq!(without(last, "foldback").unwrap().as_deref(), Some("# the end\n"));
     }
 }
