@@ -259,6 +259,74 @@ async fn gw9_an_error_behind_the_first_round_is_an_event() {
     }
 }
 
+/// A model that thinks in numbered fragments, and whose calls all have the index 0.
+fn in_fragments(seen: &Seen) -> Answer {
+    let body = seen.json();
+    let said = body["messages"].as_array().into_iter().flatten();
+    let round = said.filter(|one| one["role"] == "assistant").count();
+    let thought = |more: Value| json!({ "reasoning_details": [more] });
+    let text = |text: &str| thought(json!({ "type": "reasoning.text", "text": text, "index": 0 }));
+    let seal =
+        |seal: String| thought(json!({ "type": "reasoning.text", "signature": seal, "index": 0 }));
+    let call = |id: &str, name: &str, arguments: Value| {
+        let function = json!({ "name": name, "arguments": arguments.to_string() });
+        json!({ "tool_calls": [{ "index": 0, "id": id, "type": "function", "function": function }] })
+    };
+    let load = |id: &str| call(id, "foldback_load", json!({ "ref": "pier 八" }));
+    let read = |id: &str| call(id, "read", json!({ "path": "港.txt" }));
+    let mut deltas = vec![json!({ "role": "assistant" })];
+    if round < 2 {
+        deltas.extend([text("让我看"), text("看港口"), seal(format!("seal {round}"))]);
+    }
+    deltas.extend(match round {
+        0 => vec![load("a"), load("b")],
+        1 => vec![read("c"), load("d"), read("e")],
+        _ => vec![json!({ "content": "Pier 八." })],
+    });
+    let choice =
+        |delta: &Value, end: Value| json!([{ "index": 0, "delta": delta, "finish_reason": end }]);
+    let chunk = |choices: Value| {
+        format!("data: {}\n\n", json!({ "id": "x", "created": 1, "choices": choices }))
+    };
+    let mut text: String = deltas.iter().map(|delta| chunk(choice(delta, Value::Null))).collect();
+    let end = if round < 2 { "tool_calls" } else { "stop" };
+    text += &chunk(choice(&json!({}), json!(end)));
+    let usage = json!({ "prompt_tokens": 9, "completion_tokens": 7, "total_tokens": 16 });
+    text += &format!("data: {}\n\n", json!({ "id": "x", "choices": [], "usage": usage }));
+    text += "data: [DONE]\n\n";
+    let headers = vec![("content-type".to_owned(), "text/event-stream".to_owned())];
+    Answer::Raw(Raw { status: 200, headers, pieces: vec![text.into_bytes()] })
+}
+
+/// GW9, GW10: thinking in fragments is sent back whole, and parallel calls of one index are several.
+#[tokio::test(flavor = "multi_thread")]
+async fn gw9_fragments_and_calls_of_one_index_are_played() {
+    let world = world(None, in_fragments).await;
+    known(&world.memory, "t");
+    let mut client = Client::new(Speaks::Chat, true, "t");
+    client.turn(&world, "Well?").await;
+    assert!(!client.history().contains("foldback"), "{}", client.history());
+    assert!(client.history().contains("Pier 八."), "{}", client.history());
+    let seen = world.upstream.seen();
+    assert_eq!(seen.len(), 3);
+    let last = seen[2].json();
+    let said: Vec<_> = last["messages"].as_array().unwrap().iter().skip(1).collect();
+    let ids = |one: &Value| {
+        let calls = one["tool_calls"].as_array().into_iter().flatten();
+        calls.map(|call| call["id"].as_str().unwrap().to_owned()).collect::<Vec<_>>().join(" ")
+    };
+    let told = |one: &&Value| match one["role"].as_str() {
+        Some("tool") => one["tool_call_id"].as_str().unwrap().to_owned(),
+        _ => ids(one),
+    };
+    let told: Vec<_> = said.iter().map(told).collect();
+    assert_eq!(told, ["a b", "a", "b", "c d e", "c", "d", "e"], "{last}");
+    for (n, place) in [(0, 0), (1, 3)] {
+        let whole = json!([{ "type": "reasoning.text", "text": "让我看看港口", "index": 0, "signature": format!("seal {n}") }]);
+        assert_eq!(said[place]["reasoning_details"], whole, "{last}");
+    }
+}
+
 /// GW10: if the client has changed an answer, nothing is put back.
 #[tokio::test(flavor = "multi_thread")]
 async fn gw10_what_a_client_changes_is_left_alone() {
