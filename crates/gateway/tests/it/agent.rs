@@ -34,7 +34,7 @@ pub(crate) struct Turn {
 }
 
 pub(crate) struct Agent {
-    speaks: Speaks,
+    pub(crate) speaks: Speaks,
     pub(crate) random: Random,
     pub(crate) thinking: Option<&'static str>,
     recall: RecallBy,
@@ -90,6 +90,14 @@ impl Agent {
         // If a turn must begin with its thinking, no rewind leads into the middle of one.
         let goes_on = |turn: &Turn| self.thinking == Some("enabled") && !turn.calls.is_empty();
         while self.history.last().is_some_and(goes_on) {
+            self.history.pop();
+        }
+    }
+
+    /// Goes back to where the present turn began, as a client does that cannot continue it.
+    pub(crate) fn begin_turn_again(&mut self) {
+        self.history.pop();
+        while self.history.last().is_some_and(|turn| !turn.calls.is_empty()) {
             self.history.pop();
         }
     }

@@ -8,12 +8,12 @@ use foldback_gateway::RecallBy;
 use foldback_testkit::effort;
 use foldback_testkit::engine::Faulty;
 use foldback_testkit::upstream::{Answer, Raw, Said};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// Every request passes, and what was recorded is what was sent. Once the store works again, the next request of a
-/// conversation has all of it recorded. Returns how many calls of the store failed.
-async fn played(speaks: Speaks, recall: RecallBy, seed: u64, steps: usize) -> u64 {
+/// conversation has all of it recorded.
+async fn played(speaks: Speaks, recall: RecallBy, seed: u64, steps: usize) -> Troubles {
     let what = format!("{speaks:?} {recall:?} {seed}");
     let truth = kv::memory();
     let mut agent = Agent::new(speaks, recall, seed);
@@ -22,29 +22,35 @@ async fn played(speaks: Speaks, recall: RecallBy, seed: u64, steps: usize) -> u6
     let mut failing = Arc::new(Faulty::new(truth.clone(), failures_of(seed, 0)));
     world.restart_on(failing.clone()).await;
     failing.fail(true);
-    let mut faults = 0;
+    let mut troubles = Troubles::default();
     for step in 0..steps {
         match agent.random.below(20) {
             0 => agent.rewind(),
             1 => world.wait(400),
             2..5 => {
-                faults += failing.faults();
+                troubles.faults += failing.faults();
                 failing = Arc::new(Faulty::new(truth.clone(), failures_of(seed, step + 1)));
                 world.restart_on(failing.clone()).await;
                 failing.fail(true);
             }
             _ => {}
         }
-        let words = agent.words.len();
+        let mut words = agent.words.len();
         agent.ask(step);
         let body = agent.body("claude-x");
         let (status, mut answer) = world.asked(speaks.path(), &body).await;
         // A turn must begin with its thinking, and only the store knows what that followed.
         if status != 200 && agent.must_think() {
-            faults += failing.faults();
+            troubles.faults += failing.faults();
+            troubles.interrupted += 1;
             failing = Arc::new(Faulty::new(truth.clone(), 0));
             world.restart_on(failing.clone()).await;
-            answer = world.ask(speaks.path(), &body).await;
+            let (status, again) = world.asked(speaks.path(), &body).await;
+            answer = again;
+            if status != 200 {
+                words = agent.words.len();
+                (_, answer) = troubles.begin_again(&mut agent, &world, step).await;
+            }
         } else {
             assert_eq!(status, 200, "{what}, step {step}: {answer}");
         }
@@ -56,11 +62,16 @@ async fn played(speaks: Speaks, recall: RecallBy, seed: u64, steps: usize) -> u6
             assert!(sent.contains(word), "{what}, step {step}: {word} is new, and is not sent");
         }
     }
-    faults += failing.faults();
+    troubles.faults += failing.faults();
     world.restart_on(truth).await;
     agent.ask(steps);
-    let body = agent.body("claude-x");
-    world.ask(speaks.path(), &body).await;
+    let mut body = agent.body("claude-x");
+    let (status, answer) = world.asked(speaks.path(), &body).await;
+    troubles.interrupted += u64::from(agent.must_think());
+    if status != 200 {
+        assert!(agent.must_think(), "{what}: {answer}");
+        (body, _) = troubles.begin_again(&mut agent, &world, steps).await;
+    }
     let (memory, _) = world.end().await;
     let body = body.to_string();
     let is_sent = |word: &&String| body.contains(&format!("{word} "));
@@ -73,7 +84,36 @@ async fn played(speaks: Speaks, recall: RecallBy, seed: u64, steps: usize) -> u6
     assert!(branches.iter().any(is_whole), "{what}: no branch is what the client sent last");
     let findings = memory.maintenance().doctor().unwrap().findings;
     assert_eq!(findings, Vec::<String>::new(), "{what}");
-    faults
+    troubles
+}
+
+/// What went wrong in a history.
+#[derive(Debug, Default)]
+struct Troubles {
+    /// How many calls of the store failed.
+    faults: u64,
+    /// How many turns that must begin with their thinking met a store that failed.
+    interrupted: u64,
+    /// How many of them were refused on a store that works.
+    begun_again: u64,
+}
+
+impl Troubles {
+    /// Begins a turn again, as a client does: what its thinking followed was not recorded. Returns the request and its
+    /// answer.
+    async fn begin_again(
+        &mut self,
+        agent: &mut Agent,
+        world: &World,
+        step: usize,
+    ) -> (Value, Value) {
+        self.begun_again += 1;
+        agent.begin_turn_again();
+        agent.ask(step);
+        let body = agent.body("claude-x");
+        let answer = world.ask(agent.speaks.path(), &body).await;
+        (body, answer)
+    }
 }
 
 /// The seed of a store's failures. With these, turns that must begin with their thinking are interrupted by failures.
@@ -84,15 +124,19 @@ fn failures_of(seed: u64, step: usize) -> u64 {
 /// The failures of a seed depend on how the threads of the recorder take turns; what the agent does, does not.
 #[tokio::test(flavor = "multi_thread")]
 async fn r6_gw12_requests_pass_while_the_store_fails_and_are_recorded_once_it_works() {
-    let mut faults = 0;
+    let mut all = Troubles::default();
     for seed in 0..effort(12).into() {
         for speaks in [Speaks::Messages, Speaks::Chat, Speaks::Responses] {
             let recall = if seed % 2 == 0 { RecallBy::Mcp } else { RecallBy::Stream };
-            faults += played(speaks, recall, seed, 25).await;
+            let one = played(speaks, recall, seed, 25).await;
+            all.faults += one.faults;
+            all.interrupted += one.interrupted;
+            all.begun_again += one.begun_again;
         }
     }
-    println!("{faults} calls of stores failed");
-    assert!(faults > 10, "{faults}");
+    println!("{all:?}");
+    assert!(all.faults > 10, "{all:?}");
+    assert!(all.begun_again <= all.interrupted / 2 + 1, "{all:?}");
 }
 
 /// A request that a provider refuses for another reason is not sent again, and the refusal reaches the client.
