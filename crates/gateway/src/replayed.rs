@@ -4,8 +4,8 @@ use crate::Api;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 
-/// A cache mark.
-const MARK: &str = "cache_control";
+/// A cache mark, the client's own.
+pub(crate) const MARK: &str = "cache_control";
 
 /// Returns the message `now` as it was sent `before`: a client may write it differently, with its keys in another order
 /// or a text in a block of its own. Cache marks are taken from `now`. A message with thinking is sent as it is now.

@@ -133,10 +133,7 @@ impl Catalog {
         results: &impl Results,
         most_bytes: usize,
     ) -> Result<String, BindError> {
-        let mut binder = Binder::new(self.entry(function), results, most_bytes);
-        let mut out = String::new();
-        binder.write(arguments, &mut out)?;
-        Ok(out)
+        Binder::new(self.entry(function), results, most_bytes).bound(arguments)
     }
 
     /// Does the same as far as results are there: a reference without one stays as it is written.
@@ -147,11 +144,8 @@ impl Catalog {
         results: &impl Results,
         most_bytes: usize,
     ) -> Result<String, BindError> {
-        let mut binder = Binder::new(self.entry(function), results, most_bytes);
-        binder.keeps_unknown = true;
-        let mut out = String::new();
-        binder.write(arguments, &mut out)?;
-        Ok(out)
+        let binder = Binder::new(self.entry(function), results, most_bytes);
+        Binder { keeps_unknown: true, ..binder }.bound(arguments)
     }
 }
 
@@ -181,6 +175,12 @@ impl<'a, R: Results> Binder<'a, R> {
             language: None,
             keeps_unknown: false,
         }
+    }
+
+    fn bound(mut self, arguments: &Template) -> Result<String, BindError> {
+        let mut out = String::new();
+        self.write(arguments, &mut out)?;
+        Ok(out)
     }
 
     fn write(&mut self, template: &Template, out: &mut String) -> Result<(), BindError> {

@@ -6,6 +6,7 @@ use crate::vectors::MessageVectors;
 use foldback_core::Block;
 use foldback_kv::{Space, Todo};
 use rustc_hash::FxHashMap;
+use std::borrow::Cow;
 use std::ops::Range;
 
 /// Records of one todo and kind by their numbers: `None` for one that does not exist. What it does not hold was not read.
@@ -47,12 +48,9 @@ impl Records {
         n: u32,
         ahead: &ReadAhead,
     ) -> Result<Option<Block>, Error> {
-        let number = u64::from(n);
-        match ahead.0.get(&number) {
-            Some(Some(bytes)) => read_block(todo, number, bytes).map(Some),
-            Some(None) => Ok(None),
-            None => self.block(todo, n),
-        }
+        let n = u64::from(n);
+        let bytes = self.get_ahead(todo, Space::Block, n, ahead)?;
+        bytes.map(|bytes| read_block(todo, n, &bytes)).transpose()
     }
 
     /// Like [`vectors`](Self::vectors), for a message whose vectors may have been read ahead.
@@ -62,10 +60,21 @@ impl Records {
         seq: u64,
         ahead: &ReadAhead,
     ) -> Result<Option<MessageVectors>, Error> {
-        match ahead.0.get(&seq) {
-            Some(Some(bytes)) => read_vectors(todo, seq, bytes).map(Some),
-            Some(None) => Ok(None),
-            None => self.vectors(todo, seq),
+        let bytes = self.get_ahead(todo, Space::Vector, seq, ahead)?;
+        bytes.map(|bytes| read_vectors(todo, seq, &bytes)).transpose()
+    }
+
+    /// Returns a record that may have been read ahead.
+    fn get_ahead<'a>(
+        &self,
+        todo: &Todo,
+        space: Space,
+        n: u64,
+        ahead: &'a ReadAhead,
+    ) -> Result<Option<Cow<'a, [u8]>>, Error> {
+        match ahead.0.get(&n) {
+            Some(known) => Ok(known.as_deref().map(Cow::Borrowed)),
+            None => Ok(self.get(todo, space, n)?.map(Cow::Owned)),
         }
     }
 }

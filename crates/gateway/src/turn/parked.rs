@@ -4,6 +4,7 @@ use super::begun::{self, Begun};
 use super::edits::{Edits, elements, members, string};
 use crate::Api;
 use crate::client_message::{Facts, ranges};
+use crate::replayed::MARK;
 use foldback::{Error, Memory, ParkedName};
 use foldback_core::TodoId;
 use serde::{Deserialize, Serialize};
@@ -11,9 +12,6 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
-
-/// A cache mark.
-const MARK: &str = "cache_control";
 
 /// What replaces one message of the client in requests.
 #[derive(Serialize, Deserialize)]
