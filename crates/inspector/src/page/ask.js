@@ -38,8 +38,14 @@ function sessionLink(id, shown) {
 const problem = (error) => element("p", { class: "problem", role: "alert", dir: "auto" }, error.message ?? String(error));
 
 const DAY = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "short" });
-/** A time as an element; null for none, also for the beginning of 1970, which means that there was no clock. */
-const when = (time) => (time == null || Date.parse(time) === 0 ? null : element("time", { datetime: time }, DAY.format(new Date(time))));
+const EXACT = new Intl.DateTimeFormat("en-GB", { dateStyle: "full", timeStyle: "long" });
+/** A time as an element, in the browser's own zone, which its tooltip names; null for none, also for the beginning of
+ * 1970, which means that there was no clock. */
+function when(time) {
+  if (time == null || Date.parse(time) === 0) return null;
+  const date = new Date(time);
+  return element("time", { datetime: time, title: EXACT.format(date) }, DAY.format(date));
+}
 
 /** `62 % less`, `3 % more` of a saved part. */
 const savedPart = (savings) => (savings.saved == null ? "" : compared(1 - savings.saved, 1));
@@ -102,7 +108,8 @@ function beginKeys() {
 const AGAIN = 5_000;
 
 /** Calls `changed` with each session that grows, and `missed` whenever a connection is made: no event reports
- * what came before it. A browser connects again by itself, but not after a refusal: a command that was started again has another token. */
+ * what came before it. A browser connects again by itself, but not after a refusal: a command that was started again has another token.
+ * A browser has few connections to one host for all its tabs, so a page that is hidden holds none. */
 function watchChanges(changed, missed) {
   const place = document.getElementById("live");
   const refused = problem(new Error("Changes are not followed any more. If `foldback serve` was started again, open the address that it printed; if many pages are open, close some."));
@@ -110,20 +117,31 @@ function watchChanges(changed, missed) {
     place.className = `live ${state}`;
     place.textContent = text;
   };
+  let events = null;
+  let again = null;
   const connect = () => {
-    const events = new EventSource("/api/v1/events");
-    events.addEventListener("open", () => {
+    const own = new EventSource("/api/v1/events");
+    events = own;
+    own.addEventListener("open", () => {
       tell("on", "live");
       refused.remove();
       missed();
     });
-    events.addEventListener("session", (event) => changed(JSON.parse(event.data)));
-    events.addEventListener("error", () => {
-      if (events.readyState !== EventSource.CLOSED) return tell("off", "connecting");
+    own.addEventListener("session", (event) => changed(JSON.parse(event.data)));
+    own.addEventListener("error", () => {
+      if (own.readyState !== EventSource.CLOSED) return tell("off", "connecting");
       tell("off", "stopped");
       if (!refused.isConnected) document.getElementById("main").prepend(refused);
-      setTimeout(connect, AGAIN);
+      again = setTimeout(connect, AGAIN);
     });
   };
-  connect();
+  const follow = () => {
+    clearTimeout(again);
+    events?.close();
+    events = null;
+    tell("off", document.hidden ? "paused" : "connecting");
+    if (!document.hidden) connect();
+  };
+  document.addEventListener("visibilitychange", follow);
+  follow();
 }

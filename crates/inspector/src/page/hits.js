@@ -63,6 +63,8 @@ function hitList(found, show) {
 function oneHit(hit, at, words, show) {
   const range = hit.first_seq === hit.last_seq ? `message ${hit.first_seq}` : `messages ${hit.first_seq}–${hit.last_seq}`;
   const why = hit.explanation;
+  // The time of a block is UTC, without its zone.
+  const time = when(`${hit.create_time.replace(" ", "T")}Z`);
   return element("li", { class: "hit" },
     element("div", { class: "row" },
       element("span", { class: "rank" }, `${at + 1}.`), show.block(hit),
@@ -70,7 +72,7 @@ function oneHit(hit, at, words, show) {
       hit.open ? element("span", { class: "tag" }, "still open") : null,
       why.exact ? element("span", { class: "tag on" }, "exact") : null,
       why.another_script ? element("span", { class: "tag" }, "another script") : null,
-      element("span", { class: "parts" }, `${range} · ${hit.create_time}`)),
+      element("span", { class: "parts" }, range, time ? [" · ", time] : null)),
     show.session ? element("p", { class: "of" }, show.session(hit)) : null,
     element("p", { class: "about", dir: "auto" }, hit.core_semantic),
     linesOf(hit, words).map(({ seq, role, line }) =>

@@ -73,7 +73,7 @@ function paintRequests(list, bill) {
     noun: "request", before, what: bill.noun, lines, tip,
     choose: list.callOf ? (at) => list.callOf.has(at) && goToCall(list.callOf.get(at)) : null,
     columns: [
-      ["time", (at) => requests[at].at.slice(0, 19).replace("T", " ")], ["model", (at) => requests[at].model],
+      ["time", (at) => when(requests[at].at) ?? ""], ["model", (at) => requests[at].model],
       ["read from the cache", (at) => requests[at].sent.read], ["written to it", (at) => requests[at].sent.written],
       ["answer", (at) => requests[at].output], ["recalls", (at) => requests[at].recalls],
     ],

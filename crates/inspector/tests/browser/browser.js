@@ -66,10 +66,10 @@ function watch(page, address, problems) {
 }
 
 /** Opens a place of a server in a window of its own, as a browser that knows the token. */
-async function visit(server, place, { dark, width = 1440, height = 900, script = true } = {}) {
+async function visit(server, place, { dark, width = 1440, height = 900, script = true, zone = "UTC" } = {}) {
   const context = await (await browser()).newContext({
     viewport: { width, height }, colorScheme: dark ? "dark" : "light", reducedMotion: "reduce",
-    javaScriptEnabled: script, locale: "en-GB", timezoneId: "UTC",
+    javaScriptEnabled: script, locale: "en-GB", timezoneId: zone,
   });
   windows.add(context);
   // The browser's own word on what the content policy refused.

@@ -104,6 +104,51 @@ test("live: a page whose connection was cut connects again, and shows what it mi
   await session.close(GONE);
 });
 
+/** Shows one of the tabs of a window and hides the others, as a person does. A driven browser shows all of them. */
+async function showOnly(tabs, shown) {
+  for (const tab of tabs) {
+    await tab.evaluate((isHidden) => {
+      Object.defineProperty(document, "hidden", { configurable: true, get: () => isHidden });
+      Object.defineProperty(document, "visibilityState", { configurable: true, get: () => (isHidden ? "hidden" : "visible") });
+      document.dispatchEvent(new Event("visibilitychange"));
+    }, tab !== shown);
+  }
+}
+
+test("live: eight tabs of a browser open, and each shows what it missed when it is shown again", async () => {
+  const { store, server } = await small();
+  store.record("eight", ...said("潮位是多少?"));
+  const { page, context, close } = await visit(server, "/sessions/eight");
+  await sessionShown(page);
+  // A browser has six connections to one host for all its tabs.
+  const tabs = [page];
+  for (let at = 1; at < 8; at += 1) {
+    await showOnly(tabs, null);
+    const tab = await context.newPage();
+    tab.setDefaultTimeout(60_000);
+    await tab.goto(`${server.address}${at % 2 ? "/" : "/sessions/eight"}`);
+    await (at % 2 ? listShown(tab) : sessionShown(tab));
+    await isLive(tab);
+    tabs.push(tab);
+  }
+  await showOnly(tabs, null);
+  for (const tab of tabs) await tab.locator("#live.off", { hasText: "paused" }).waitFor();
+  store.record("eight", ...said("六米。"));
+  for (const [at, tab] of tabs.entries()) {
+    assert.equal(await tab.getByText("2 new messages").count(), 0, "a hidden page asks nothing");
+    await showOnly(tabs, tab);
+    await isLive(tab);
+    if (at % 2) await tab.locator("#sessions .session", { hasText: "潮位是多少?" }).filter({ hasText: "4 messages" }).waitFor();
+    else await tab.getByRole("button", { name: "2 new messages: load them" }).waitFor();
+  }
+  // The one that is shown follows what comes.
+  const last = tabs.at(-1);
+  await last.waitForTimeout(1_500);
+  store.record("eight", ...said("谢谢。"));
+  await last.locator("#sessions .session", { hasText: "潮位是多少?" }).filter({ hasText: "6 messages" }).waitFor();
+  await close();
+});
+
 test("live: after the command was started again on the same port, a page goes on once its new address was opened", async () => {
   const { store } = await small();
   const server = await store.serve();

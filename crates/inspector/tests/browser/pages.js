@@ -126,6 +126,26 @@ test("a session of the gateway says what was really sent", async () => {
   await close();
 });
 
+test("times are those of the browser's zone, also of hits and of requests", async () => {
+  const { server } = await examples();
+  // Half an hour beside all others: no other zone gives the same times.
+  const zone = "Asia/Kolkata";
+  const local = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "short", timeZone: zone });
+  const shown = (time) => local.format(new Date(time));
+  const { page, close } = await visit(server, "/sessions/through-the-gateway?q=dead+letter", { zone });
+  await sessionShown(page);
+  const { requests } = await server.api("sessions/through-the-gateway/requests");
+  await page.locator("#bill details summary").click();
+  const times = page.locator("#bill tbody tr td:nth-child(2)");
+  assert.deepEqual(await times.allTextContents(), requests.map((one) => shown(one.at)));
+  assert.match(await times.first().locator("time").getAttribute("title"), /GMT\+5:30$/);
+  await page.locator("#find .hit").first().waitFor();
+  const { hits } = await server.api("sessions/through-the-gateway/search?q=dead+letter&k=10");
+  const ofHits = await page.locator("#find .hit .parts").allTextContents();
+  assert.deepEqual(ofHits.map((text) => text.split(" · ")[1]), hits.map((hit) => shown(`${hit.create_time.replace(" ", "T")}Z`)));
+  await close();
+});
+
 test("a session of the gateway shows at a call what was sent", async () => {
   const { server } = await examples();
   const { page, close } = await visit(server, "/sessions/through-the-gateway");
