@@ -96,19 +96,68 @@ impl Sender {
     }
 
     /// Returns what all conversations of this sender share and no other sender's do: those of one agent of one
-    /// session; if no session is named, those that begin with `opening`.
+    /// session; if no session is named, those that begin with `opening`. The key counts, unless the session's name can
+    /// be no other sender's: tokens are renewed while a session lasts.
     pub(crate) fn family(&self, opening: &blake3::Hash, secret: &[u8; 32]) -> blake3::Hash {
         let mut hasher = blake3::Hasher::new_keyed(secret);
         let mut add = |part: Option<&[u8]>| {
             let part = part.unwrap_or_default();
             hasher.update(&(part.len() as u64).to_le_bytes()).update(part);
         };
-        add(self.credential.as_ref().map(|digest| &digest.as_bytes()[..]));
+        let credential = match self.session.as_deref().is_some_and(is_random) {
+            true => None,
+            false => self.credential.as_ref(),
+        };
+        add(credential.map(|digest| &digest.as_bytes()[..]));
         add(self.session.as_deref().map(str::as_bytes));
         add(self.agent.as_deref().map(str::as_bytes));
         add(self.session.is_none().then(|| &opening.as_bytes()[..]));
         hasher.finalize()
     }
+}
+
+/// Returns whether a session's name is made of so much chance that no other sender has it and none can guess it: a UUID of
+/// version 4 or 7, or a name as OpenCode makes it. Every other name, also a UUID that is made from a name, may be used
+/// by several people.
+fn is_random(session: &str) -> bool {
+    is_random_uuid(session) || session.strip_prefix("ses_").is_some_and(is_opencodes)
+}
+
+fn is_random_uuid(session: &str) -> bool {
+    let mut parts = session.split('-');
+    let mut hex = |len: usize| {
+        let is_hex = |part: &&str| part.len() == len && part.bytes().all(|b| b.is_ascii_hexdigit());
+        parts.next().filter(is_hex)
+    };
+    let (Some(_), Some(_), Some(version), Some(variant), Some(_)) =
+        (hex(8), hex(4), hex(4), hex(4), hex(12))
+    else {
+        return false;
+    };
+    parts.next().is_none()
+        && version.starts_with(['4', '7'])
+        && variant.starts_with(['8', '9', 'a', 'b', 'A', 'B'])
+        && has_chance(session)
+}
+
+/// Returns whether this is a time in 12 hexadecimal digits, followed by 14 random letters and digits.
+fn is_opencodes(name: &str) -> bool {
+    let Some((time, chance)) = name.split_at_checked(12) else { return false };
+    let is_time = time.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
+    let is_chance = chance.len() == 14 && chance.bytes().all(|b| b.is_ascii_alphanumeric());
+    is_time && is_chance && has_chance(chance)
+}
+
+/// Returns whether a name has as many different characters as chance gives it: one that was typed, such as
+/// `00000000-0000-4000-8000-000000000001`, has few.
+fn has_chance(name: &str) -> bool {
+    let mut seen = [false; 128];
+    for byte in name.bytes().filter(|byte| *byte != b'-') {
+        if let Some(at) = seen.get_mut(usize::from(byte)) {
+            *at = true;
+        }
+    }
+    seen.iter().filter(|is_there| **is_there).count() >= 7
 }
 
 /// What identifies the conversation that a request belongs to.
@@ -168,5 +217,44 @@ fn client_of(user_agent: &str) -> String {
     match name.trim_matches('-') {
         "" => "agent".to_owned(),
         name => name.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_random;
+
+    /// GW3: only names that one sender alone can have stand for themselves.
+    #[test]
+    fn gw3_a_session_is_known_without_its_key_only_by_a_random_name() {
+        for random in [
+            "7d3f2a91-c4d0-4b7e-9a15-0c2be86f41d3",
+            "7D3F2A91-C4D0-4B7E-9A15-0C2BE86F41D3",
+            "019ab3c4-5d6e-7f80-91a2-b3c4d5e6f708",
+            "ses_6d3ea5ed1ffeTPZyk3IXcHGVyJ",
+        ] {
+            assert!(is_random(random), "{random}");
+        }
+        for shared in [
+            "",
+            "main",
+            "s1",
+            "会话一",
+            "7d3f2a91c4d04b7e9a150c2be86f41d3",
+            "7d3f2a91-c4d0-4b7e-9a15-0c2be86f41d3-2",
+            "7d3f2a91-c4d0-4b7e-9a15-0c2be86f41dg",
+            "7d3f2a91-c4d0-4b7e-ca15-0c2be86f41d3",
+            // Made from the network card and the time, and from a name.
+            "7d3f2a91-c4d0-1b7e-9a15-0c2be86f41d3",
+            "7d3f2a91-c4d0-5b7e-9a15-0c2be86f41d3",
+            "00000000-0000-0000-0000-000000000000",
+            "00000000-0000-4000-8000-000000000001",
+            "11111111-1111-4111-8111-111111111111",
+            "ses_6d3ea5ed1ffeTPZyk3IXcHGVy",
+            "ses_6d3ea5ed1ffeaaaaaaaaaaaaaa",
+            "ses_港口港口TPZyk3IXcHGVyJ",
+        ] {
+            assert!(!is_random(shared), "{shared}");
+        }
     }
 }

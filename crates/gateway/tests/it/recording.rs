@@ -155,6 +155,45 @@ async fn gw3_gw6_sessions_agents_and_keys_are_kept_apart() {
     }
 }
 
+/// GW3: a session that is named by a UUID continues under a key that was renewed, also where the body names it; a
+/// name that two people may use does not, nor does a conversation without a name.
+#[tokio::test]
+async fn gw3_a_renewed_key_continues_the_session_that_only_one_can_have() {
+    let (uuid, other) =
+        ("7d3f2a91-c4d0-4b7e-9a15-0c2be86f41d3", "019ab3c4-5d6e-7f80-91a2-b3c4d5e6f708");
+    let by_header = |session| (Some(session), Value::Null);
+    let user = format!("user_1_account__session_{other}");
+    for ((header, metadata), expected) in [
+        (by_header(uuid), 1),
+        ((None, json!({ "user_id": user })), 1),
+        (by_header("ses_6d3ea5ed1ffeTPZyk3IXcHGVyJ"), 1),
+        (by_header("main"), 2),
+        ((None, Value::Null), 2),
+    ] {
+        let world = World::new(counting()).await;
+        let mut messages = vec![json!({ "role": "user", "content": "Which port? 哪个端口?" })];
+        for key in ["Bearer old", "Bearer new"] {
+            let mut asked = body(json!(messages));
+            if !metadata.is_null() {
+                asked["metadata"] = metadata.clone();
+            }
+            let mut request = world.messages(&asked).header("authorization", key);
+            if let Some(session) = header {
+                request = request.header("x-claude-code-session-id", session);
+            }
+            assert!(request.send().await.unwrap().bytes().await.is_ok());
+            messages.push(json!({ "role": "assistant", "content": "answer to 1" }));
+            messages.push(json!({ "role": "user", "content": "And then?" }));
+        }
+        let (memory, _) = world.end().await;
+        let todos = todos(&memory);
+        assert_eq!(todos.len(), expected, "{header:?} {metadata}: {todos:?}");
+        if expected == 1 {
+            assert_eq!(exports(&memory, &todos[0]).len(), 1);
+        }
+    }
+}
+
 /// GW17: a todo that a client names is its own; the agents that it starts have others.
 #[tokio::test]
 async fn gw17_agents_of_a_named_conversation_have_todos_of_their_own() {
