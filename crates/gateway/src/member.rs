@@ -41,6 +41,8 @@ pub(crate) struct Member {
     pinned: usize,
     /// Whether its requests stay unchanged.
     pub(crate) is_left_alone: bool,
+    /// When its family used it last, as a number.
+    pub(crate) used: u64,
 }
 
 /// How many names of notes are remembered of a conversation.
@@ -94,6 +96,7 @@ impl Member {
                     noted: HashSet::new(),
                     pinned: 0,
                     is_left_alone,
+                    used: 0,
                 });
             }
         }
