@@ -118,6 +118,8 @@ impl From<&Rewritten> for Instead {
 /// How a request went to its provider.
 #[derive(Debug, Default)]
 pub(crate) struct Course {
+    /// Whether it was sent; a client may leave before that.
+    pub(crate) is_sent: bool,
     /// What was sent in place of the client's body; `None` if that was sent.
     pub(crate) instead: Option<Instead>,
     /// Why nothing was left out, if that is not because there was nothing to leave out.
@@ -128,7 +130,7 @@ pub(crate) struct Course {
     pub(crate) put_back: Vec<(usize, ParkedName)>,
 }
 
-/// A request that was answered.
+/// A request that was answered, or that its client no longer waits for.
 pub(crate) struct Exchange {
     pub(crate) asked: Asked,
     pub(crate) course: Course,

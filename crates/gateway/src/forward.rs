@@ -189,3 +189,57 @@ fn reason(error: &dyn std::error::Error) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use super::forward;
+    use crate::exchange::Answering;
+    use crate::identity::TODO;
+    use crate::{Api, Gateway, GatewayConfig, Keeping, RecallBy, Upstream};
+    use axum::body::Body;
+    use axum::extract::Request;
+    use axum::http::{HeaderMap, HeaderValue};
+    use bytes::Bytes;
+    use foldback::{Memory, Options};
+    use foldback_core::TodoId;
+    use futures::FutureExt as _;
+    use parking_lot::Mutex;
+    use serde_json::json;
+    use std::sync::{Arc, mpsc};
+
+    /// GW15: a client that leaves while its request waits for the store has its question recorded, and no bill.
+    #[tokio::test]
+    async fn gw15_a_request_that_was_never_sent_costs_nothing() {
+        let memory = Memory::in_memory(Options::default().with_view(Keeping::view())).unwrap();
+        let (release, released) = mpsc::channel::<()>();
+        let released = Mutex::new(released);
+        let mut config = GatewayConfig::new().unwrap();
+        config.anthropic = Upstream::new("http://127.0.0.1:1").unwrap();
+        config.keeping = Keeping::On(memory.clone());
+        config.recall = RecallBy::Always;
+        config.log = Arc::new(move |_| {
+            let _ = released.lock().recv();
+        });
+        let gateway = Gateway::new(config).unwrap();
+        let recorder = gateway.recorder();
+        // The recorder is busy with another request of the same todo, which it cannot read.
+        let headers: HeaderMap =
+            [(TODO.parse().unwrap(), HeaderValue::from_static("quay"))].into_iter().collect();
+        let mut unreadable = Answering::new(recorder.clone());
+        let (api, path) = (Api::Messages, "/v1/messages");
+        unreadable.asked = recorder.asked(api, path, &headers, &Bytes::from_static(b"none"));
+        unreadable.is_kept = true;
+        drop(unreadable);
+        let question = "哪个港口? ".repeat(4_000);
+        let body = json!({ "model": "m", "messages": [{ "role": "user", "content": question }] });
+        let body = body.to_string();
+        let request = Request::post(path).header(TODO, "quay").header("content-length", body.len());
+        let request = request.body(Body::from(body)).unwrap();
+        assert!(forward(&gateway, api, request).now_or_never().is_none());
+        drop(release);
+        recorder.finish().await;
+        let recorded = memory.conversations().export(&TodoId::new("quay").unwrap()).unwrap();
+        assert!(recorded.to_json_line().contains("哪个港口?"));
+        assert_eq!(recorder.ledger().sums().requests, 0);
+    }
+}

@@ -115,11 +115,14 @@ impl Keeper {
         self.families.clear();
     }
 
-    /// Records what is new in an exchange, and what it cost.
+    /// Records what is new in an exchange, and what it cost: nothing if it was not sent.
     ///
     /// # Errors
     /// When the request cannot be read, or the store fails.
     pub(crate) fn keep(&mut self, exchange: &Exchange) -> Result<(), Unkept> {
+        if !exchange.course.is_sent {
+            return self.record(&exchange.asked);
+        }
         let (asked, answer) = (&exchange.asked, exchange.answer());
         let mut conversation = self.read(asked)?;
         let heard =

@@ -66,7 +66,8 @@ impl Replay {
         let asked = Asked::new(at, exchange.api, &exchange.path, &headers, &body, &KNOWN_SECRET);
         let folded = passed(self.keeper.fold(&asked))?.unwrap_or_default();
         let sent = folded.part.or(folded.whole);
-        let course = Course { instead: sent.as_ref().map(Into::into), ..Course::default() };
+        let instead = sent.as_ref().map(Into::into);
+        let course = Course { is_sent: true, instead, ..Course::default() };
         let billed = bill(sent.as_ref().map(|sent| sent.body.as_str()));
         let billed = billed.map(|input| Usage { input, output: 0 }).into_iter().collect();
         if (200..300).contains(&exchange.status) {

@@ -67,6 +67,7 @@ impl<'g> Way<'g> {
             RecallBy::Always => true,
         };
         let Some(asked) = asked.as_ref().filter(|_| may_fold) else {
+            course.is_sent = true;
             return self.send(Some(bytes.into())).await;
         };
         let Folded { part, whole, recall, why } = recorder.folded(asked).await;
@@ -195,6 +196,7 @@ impl<'g> Way<'g> {
     ) -> Result<Response<Body>, reqwest::Error> {
         let written = sent.map(Arc::new);
         let prepared = self.prepared(api, written.clone(), recall, billed).await;
+        course.is_sent = true;
         (course.has_tools, course.put_back) = (prepared.is_some(), Vec::new());
         if let Some(Prepared { body, recall, put_back }) = prepared {
             course.put_back = put_back;

@@ -196,7 +196,8 @@ impl Client {
         });
         let (billed, check) = (Vec::new(), None);
         let headers = HeaderMap::new();
-        let (course, took) = (Course::default(), Duration::from_secs(2));
+        let (course, took) =
+            (Course { is_sent: true, ..Course::default() }, Duration::from_secs(2));
         let exchange = Exchange { asked, course, billed, check, headers, took, answer };
         assert!(keepers[0].keep(&exchange).is_ok());
     }
