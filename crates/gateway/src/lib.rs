@@ -32,6 +32,7 @@ mod contents;
 mod conversation;
 mod entries;
 mod error;
+mod exact;
 mod exchange;
 mod family;
 mod finisher;

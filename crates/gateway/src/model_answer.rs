@@ -1,7 +1,7 @@
 //! A model's answer, as the message that a client sends back.
 
-use crate::Api;
 use crate::sse::Events;
+use crate::{Api, exact};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
@@ -13,32 +13,32 @@ pub(crate) use pieces::CallNumbers;
 pub(crate) fn message_of(api: Api, answer: &str) -> Option<Box<RawValue>> {
     let message = match (api, answer.trim_start().starts_with('{')) {
         (Api::Messages, true) => {
-            let answer: Value = serde_json::from_str(answer).ok()?;
+            let answer = exact::read_integers(answer)?;
             json!({ "role": "assistant", "content": answer.get("content")? })
         }
         (Api::Messages, false) => anthropic_stream(answer)?,
         (Api::ChatCompletions, true) => {
-            let answer: Value = serde_json::from_str(answer).ok()?;
+            let answer = exact::read_integers(answer)?;
             answer.pointer("/choices/0/message")?.clone()
         }
         (Api::ChatCompletions, false) => chat_stream(answer)?,
         (Api::Responses, true) => {
-            let answer: Value = serde_json::from_str(answer).ok()?;
+            let answer = exact::read_integers(answer)?;
             let items = answer.get("output").and_then(Value::as_array);
             Value::Array(items.filter(|items| !items.is_empty())?.clone())
         }
         (Api::Responses, false) => responses_stream(answer)?,
         _ => return None,
     };
-    RawValue::from_string(message.to_string()).ok()
+    RawValue::from_string(exact::write(&message)).ok()
 }
 
-/// Returns the data of the events of a stream, each as JSON. The last one need not be complete.
+/// Returns the data of the events of a stream, each as JSON with exact integers. The last one need not be complete.
 pub(crate) fn events(stream: &str) -> impl Iterator<Item = Value> {
     let mut events = Events::default();
     events.push(stream.as_bytes());
     events.push(b"\n\n");
-    events.filter_map(|event| serde_json::from_str(&event.data).ok())
+    events.filter_map(|event| exact::read_integers(&event.data))
 }
 
 fn anthropic_stream(stream: &str) -> Option<Value> {
@@ -76,7 +76,7 @@ fn anthropic_stream(stream: &str) -> Option<Value> {
         }
     }
     for (block, input) in blocks.iter_mut().zip(&inputs).filter(|(_, input)| !input.is_empty()) {
-        let input = serde_json::from_str(input).unwrap_or_else(|_| json!({}));
+        let input = exact::read_integers(input).unwrap_or_else(|| json!({}));
         block.as_object_mut()?.insert("input".to_owned(), input);
     }
     is_whole.then(|| json!({ "role": "assistant", "content": blocks }))
@@ -137,6 +137,33 @@ fn extend(object: &mut Map<String, Value>, key: &str, piece: &Value) {
 mod tests {
     use super::message_of;
     use crate::Api;
+    use serde_json::json;
+
+    /// GW5: a call's integers are recorded and asked again as the model wrote them, streamed or not; fractions are
+    /// those that clients send back.
+    #[test]
+    fn gw5_integers_of_an_answer_keep_their_digits() {
+        let input = r#"{"id":123456789012345678901234567890,"at":19.90}"#;
+        let block =
+            |input: &str| format!(r#"{{"type":"tool_use","id":"a","name":"读","input":{input}}}"#);
+        let message = format!(r#"{{"role":"assistant","content":[{}]}}"#, block(input));
+        let said = |answer: &str| message_of(Api::Messages, answer).unwrap().get().to_owned();
+        let expected = message.replace("19.90", "19.9");
+        assert_eq!(said(&message), expected);
+        let (begin, end) = input.split_at(20);
+        let delta = |piece: &str| {
+            let delta = json!({ "type": "input_json_delta", "partial_json": piece });
+            json!({ "type": "content_block_delta", "index": 0, "delta": delta }).to_string()
+        };
+        let start = format!(
+            r#"{{"type":"content_block_start","index":0,"content_block":{}}}"#,
+            block("{}")
+        );
+        let stop = json!({ "type": "message_stop" }).to_string();
+        let events = [start, delta(begin), delta(end), stop];
+        let stream: String = events.map(|event| format!("data: {event}\n\n")).concat();
+        assert_eq!(said(&stream), expected);
+    }
 
     #[test]
     fn gw2_an_answer_that_reached_its_longest_is_an_answer() {

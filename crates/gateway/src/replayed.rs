@@ -1,7 +1,7 @@
 //! A message that was sent before, in the same bytes.
 
-use crate::Api;
-use serde_json::{Map, Value, json};
+use crate::{Api, exact};
+use serde_json::{Value, json};
 use std::borrow::Cow;
 
 /// A cache mark, the client's own.
@@ -24,8 +24,11 @@ pub(crate) fn replayed<'m>(api: Api, before: &'m str, now: &'m str) -> Cow<'m, s
 
 /// Returns the message of before with the marks of now; `None` if they do not fit.
 fn marked(before: &str, now: &str) -> Option<String> {
-    let mut message: Map<String, Value> = serde_json::from_str(before).ok()?;
-    let mut now: Map<String, Value> = serde_json::from_str(now).ok()?;
+    let object = |json: &str| match exact::read(json)? {
+        Value::Object(object) => Some(object),
+        _ => None,
+    };
+    let (mut message, mut now) = (object(before)?, object(now)?);
     // In chat-completions the message itself may have a mark, and a message with calls need not have content.
     message.shift_remove(MARK);
     let own = now.shift_remove(MARK);
@@ -55,7 +58,7 @@ fn marked(before: &str, now: &str) -> Option<String> {
         return None;
     }
     message.extend(own.map(|mark| (MARK.to_owned(), mark)));
-    Some(Value::Object(message).to_string())
+    Some(exact::write(&Value::Object(message)))
 }
 
 /// Removes a block's mark, and returns it.
@@ -83,6 +86,18 @@ mod tests {
         };
         let (one, other) = (input(r#"{"a":1.0,"b":2}"#), input(r#"{"b":2,"a":1.0}"#));
         assert_eq!(replayed(Api::Messages, &one, &other), one);
+    }
+
+    #[test]
+    fn gw5_numbers_keep_their_digits_where_a_mark_moves() {
+        let call = |mark: &str| {
+            format!(
+                r#"{{"role":"assistant","content":[{{"type":"tool_use","id":"a","name":"读","input":{{"id":123456789012345678901234567890,"at":1e5}}{mark}}}]}}"#
+            )
+        };
+        let (plain, marked) = (call(""), call(r#","cache_control":{"type":"ephemeral"}"#));
+        assert_eq!(replayed(Api::Messages, &plain, &marked), marked);
+        assert_eq!(replayed(Api::Messages, &marked, &plain), plain);
     }
 
     /// Clients of OpenRouter mark the last messages in chat-completions, in a block or beside the content.

@@ -1,6 +1,6 @@
 //! A client's message with less in it.
 
-use crate::Api;
+use crate::{Api, exact};
 use foldback_core::{Content, Message, Part, Role};
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
@@ -48,7 +48,7 @@ impl Rewriting {
     /// Returns the message as it is sent; `None` if nothing is left of it. A message that does not have the
     /// shape of its API stays unchanged.
     pub(crate) fn apply<'m>(&self, api: Api, json: &'m str) -> Option<Cow<'m, str>> {
-        let message = if self.changes(json) { serde_json::from_str(json).ok() } else { None };
+        let message = if self.changes(json) { exact::read(json) } else { None };
         let Some(mut message) = message else { return Some(Cow::Borrowed(json)) };
         let is_left = match (api, &mut message) {
             (Api::Messages, Value::Object(message)) => self.rewrite_blocks(message),
@@ -66,7 +66,7 @@ impl Rewriting {
             }
             _ => true,
         };
-        is_left.then(|| Cow::Owned(message.to_string()))
+        is_left.then(|| Cow::Owned(exact::write(&message)))
     }
 
     /// Rewrites the blocks of an Anthropic message. Returns whether any is left.
@@ -107,7 +107,7 @@ impl Rewriting {
             }
             "tool_use" => {
                 let arguments = self.arguments(&text("id"));
-                let input = arguments.and_then(|arguments| serde_json::from_str(&arguments).ok());
+                let input = arguments.and_then(|arguments| exact::read(&arguments));
                 if let (Some(input), Some(block)) = (input, block.as_object_mut()) {
                     block.insert("input".to_owned(), input);
                 }
@@ -223,5 +223,22 @@ fn set_words<'p>(parts: impl Iterator<Item = &'p mut Value>, words: Option<Vec<S
                 part.insert("text".to_owned(), json!(text));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Rewriting;
+    use crate::Api;
+
+    #[test]
+    fn gw5_numbers_keep_their_digits_where_thinking_leaves() {
+        let call = r#"{"type":"tool_use","id":"a","name":"读","input":{"id":123456789012345678901234567890,"at":[19.90,1e5]}}"#;
+        let message = |blocks: &str| format!(r#"{{"role":"assistant","content":[{blocks}]}}"#);
+        let thought = r#"{"type":"thinking","thinking":"港口?","signature":"s"}"#;
+        let sent = Rewriting { drops_thinking: true, ..Rewriting::default() };
+        let sent =
+            sent.apply(Api::Messages, &message(&format!("{thought},{call}"))).map(String::from);
+        assert_eq!(sent, Some(message(call)));
     }
 }

@@ -2,8 +2,8 @@
 
 use super::edits::{elements, members, string};
 use super::parked::is_thought;
-use crate::Api;
 use crate::client_message::Facts;
+use crate::{Api, exact};
 use foldback::ParkedName;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -50,11 +50,11 @@ impl Begun {
     }
 
     pub(super) fn to_json(&self) -> String {
-        serde_json::to_string(self).unwrap_or_default()
+        exact::restored(serde_json::to_string(self).unwrap_or_default())
     }
 
     pub(super) fn from_json(json: &str) -> Option<Self> {
-        serde_json::from_str(json).ok()
+        serde_json::from_str(&exact::marked(json)).ok()
     }
 
     /// Returns what replaces a message in requests of which the client keeps only the beginning; `None` if it does
@@ -96,7 +96,7 @@ impl Begun {
 
 /// Returns the blocks of a message, or the items that make one up.
 fn parts_of(api: Api, own: &[&RawValue]) -> Option<Vec<Value>> {
-    let read = |raw: &&RawValue| serde_json::from_str(raw.get()).ok();
+    let read = |raw: &&RawValue| exact::read(raw.get());
     match (api, own) {
         (Api::Messages, [message]) => {
             let content = *members(message.get())?.get("content")?;

@@ -2,9 +2,9 @@
 
 use super::edits::{Edits, elements, members};
 use super::responses::is_call;
-use crate::Api;
 use crate::client_message::is_models;
 use crate::conversation::name_of;
+use crate::{Api, exact};
 use foldback::MemoryTool;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -122,7 +122,7 @@ pub(super) fn calls(api: Api, message: &Value, tools: &[String]) -> Vec<Call> {
         Api::Messages => list(&message["content"])
             .iter()
             .filter(|block| block["type"] == "tool_use")
-            .map(|block| call(&block["id"], &block["name"], block["input"].to_string()))
+            .map(|block| call(&block["id"], &block["name"], exact::write(&block["input"])))
             .collect(),
         Api::ChatCompletions => list(&message["tool_calls"])
             .iter()

@@ -2,9 +2,9 @@
 
 use super::begun::{self, Begun};
 use super::edits::{Edits, elements, members, string};
-use crate::Api;
 use crate::client_message::{Facts, ranges};
 use crate::replayed::MARK;
+use crate::{Api, exact};
 use foldback::{Error, Memory, ParkedName};
 use foldback_core::TodoId;
 use serde::{Deserialize, Serialize};
@@ -128,7 +128,7 @@ pub(super) fn put_back(
 
 impl Parked {
     pub(super) fn new(messages: &[Value], answers: Vec<Answered>) -> Self {
-        let raw = |message: &Value| RawValue::from_string(message.to_string()).ok();
+        let raw = |message: &Value| RawValue::from_string(exact::write(message)).ok();
         Self { messages: messages.iter().filter_map(raw).collect(), answers }
     }
 
@@ -176,7 +176,7 @@ impl Parked {
     /// Returns the messages, with the cache mark if the client has set it and without thinking if the client drops
     /// it.
     fn as_client_sends(&self, api: Api, own: &[&RawValue]) -> Vec<String> {
-        let read = |raw: &RawValue| serde_json::from_str::<Value>(raw.get()).unwrap_or_default();
+        let read = |raw: &RawValue| exact::read(raw.get()).unwrap_or_default();
         let own: Vec<Value> = own.iter().map(|raw| read(raw)).collect();
         let mut messages: Vec<Value> = self.messages.iter().map(|raw| read(raw)).collect();
         let mut mark = None;
@@ -202,7 +202,7 @@ impl Parked {
             let marked = marked.and_then(Value::as_object_mut);
             marked.into_iter().for_each(|block| drop(block.insert(MARK.to_owned(), mark.clone())));
         }
-        messages.iter().map(ToString::to_string).collect()
+        messages.iter().map(exact::write).collect()
     }
 
     /// Returns the content of the client's answers, as blocks, with ours among them.
@@ -218,15 +218,14 @@ impl Parked {
         let own_last = blocks.last().map(|block| block.get())?;
         let mark = members(own_last)?.get("cache_control").map(|mark| mark.get());
         if let Some(mark) = mark.filter(|_| parts.last().is_some_and(|last| last != own_last)) {
-            let mark: Value = serde_json::from_str(mark).ok()?;
+            let mark = exact::read(mark)?;
             let end = parts.len().saturating_sub(1);
             for (n, part) in parts.iter_mut().enumerate() {
                 if n == end || part == own_last {
-                    let mut block: serde_json::Map<String, Value> =
-                        serde_json::from_str(part).ok()?;
+                    let Some(Value::Object(mut block)) = exact::read(part) else { return None };
                     block.shift_remove("cache_control");
                     block.extend((n == end).then(|| ("cache_control".to_owned(), mark.clone())));
-                    *part = Value::Object(block).to_string();
+                    *part = exact::write(&Value::Object(block));
                 }
             }
         }
@@ -303,6 +302,17 @@ mod tests {
     use super::Parked;
     use crate::Api;
     use serde_json::json;
+
+    /// GW5: numbers in a call keep their digits, as parked and as sent again.
+    #[test]
+    fn gw5_a_replaced_message_keeps_its_digits() {
+        let call = r#"{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"读","input":{"id":123456789012345678901234567890,"at":0.10}}]}"#;
+        let message = crate::exact::read(call).unwrap();
+        let parked = Parked::new(&[message], Vec::new());
+        let parked = Parked::from_json(&parked.to_json()).unwrap();
+        let own = serde_json::value::RawValue::from_string(call.to_owned()).unwrap();
+        assert_eq!(parked.as_client_sends(Api::Messages, &[&own]), [call]);
+    }
 
     /// GW5: a mark that the client has set in its message of chat-completions is in what replaces it, at its end.
     #[test]

@@ -5,10 +5,10 @@ use super::begun::{self, Begun};
 use super::calls::{Call, answered, as_messages, calls, sent_back, without};
 use super::edits::{Edits, members};
 use super::parked::{Answered, Parked, names};
-use crate::Api;
 use crate::client_message::Facts;
 use crate::model_answer::message_of;
 use crate::usage::Usage;
+use crate::{Api, exact};
 use bytes::Bytes;
 use foldback::ParkedName;
 use serde_json::Value;
@@ -66,7 +66,7 @@ impl Rounds {
     /// Returns what happens after an answer of the model. `is_whole` means that it ended because the model was done.
     pub(super) fn after(&mut self, answer: &str, is_whole: bool) -> Next {
         let message = message_of(self.api, answer);
-        let message = message.and_then(|message| serde_json::from_str(message.get()).ok());
+        let message = message.and_then(|message| exact::read(message.get()));
         let Some(message) = message else { return Next::End(None) };
         let calls = calls(self.api, &message, &self.recall.tools);
         let ours = calls.iter().filter(|call| call.ours.is_some()).count();
@@ -155,7 +155,7 @@ impl Rounds {
     fn next_body(&self) -> String {
         let Some(request) = members(&self.body) else { return self.body.clone() };
         let mut edits = Edits::new(&self.body);
-        let said: Vec<String> = self.said.iter().map(ToString::to_string).collect();
+        let said: Vec<String> = self.said.iter().map(exact::write).collect();
         let said = said.join(",");
         let key = if self.api == Api::Responses { "input" } else { "messages" };
         match request.get(key) {

@@ -6,9 +6,9 @@ use super::edits::{Edits, elements, members, string};
 use super::rounds::{Next, Rounds};
 use super::told::told;
 use super::{Ask, as_it_is, responded, without_length};
-use crate::Api;
 use crate::model_answer::message_of;
 use crate::usage::Usage;
+use crate::{Api, exact};
 use axum::body::Body;
 use axum::http::Response;
 use serde_json::Value;
@@ -168,11 +168,11 @@ impl Turn {
             edits.set(&message, "content", &Value::from(words.join(BETWEEN)).to_string());
         }
         if let Some(list) = message.get("tool_calls") {
-            let read: Value = serde_json::from_str(list.get()).ok()?;
+            let read = exact::read(list.get())?;
             let is_ours =
                 |call: &Value| self.tools.iter().any(|own| call["function"]["name"] == **own);
             let kept = read.as_array()?.iter().filter(|call| !is_ours(call));
-            let kept: Vec<String> = kept.map(ToString::to_string).collect();
+            let kept: Vec<String> = kept.map(exact::write).collect();
             if kept.len() < read.as_array()?.len() {
                 let kept = if kept.is_empty() {
                     "null".to_owned()
