@@ -52,6 +52,12 @@ pub(crate) enum CliError {
          recorded into again"
     )]
     Unread(String),
+    /// Files were to be followed, but nobody reads what is recorded of them.
+    #[error(
+        "nobody reads the results any more, so the files are not followed any more; what was reported is recorded, and \
+         the same command continues after it"
+    )]
+    Unfollowed,
     /// Nobody has read a tenant's new token.
     #[error("nobody has read the new token of {0}; `foldback tenant token {0}` makes another")]
     UnreadToken(TenantId),
@@ -120,7 +126,8 @@ impl CliError {
             return 3;
         }
         match self {
-            Self::NotFound(_) | Self::Unread(_) | Self::UnreadToken(_) | Self::Agent(_) => 1,
+            Self::NotFound(_) | Self::Agent(_) => 1,
+            Self::Unread(_) | Self::Unfollowed | Self::UnreadToken(_) => 1,
             Self::Journal(JournalError::Damaged { .. } | JournalError::Version { .. }) => 1,
             Self::Usage(_) | Self::Input(_) | Self::Io { .. } | Self::Output(_) => 2,
             Self::Journal(_) | Self::Permissions(_) | Self::Documents(_) => 2,

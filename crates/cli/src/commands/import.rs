@@ -34,7 +34,7 @@ use std::path::PathBuf;
 /// A conversation that went back to an earlier point, or was rewritten after the same beginning, continues in its todo
 /// after everything there. One that begins differently from its todo goes into a todo of its name and a number. What
 /// cannot be read is reported and skipped. Blocks close as they do while an agent works; `foldback import` closes the
-/// last one.
+/// last one. If nobody reads its output any more, the command ends with an error and exit code 1.
 ///
 /// JSON, a line for each conversation: {"id", "todo_id", "messages", "recorded", "held", "blocks"};
 /// `recorded` counts the messages written now, `held` those that were there before, `blocks` the
@@ -144,7 +144,10 @@ fn watch(files: Vec<PathBuf>, globals: &Globals, out: &Output) -> Result<Outcome
         }
     }
     let memory = store::open_for_writing(globals, out)?;
-    Watch::new(files, &memory, out).run(&|batch| print(out, &ImportJson::of_batch(batch)))?;
+    let watch = Watch::new(files, &memory, out);
+    let watched = watch.run(&|batch| print(out, &ImportJson::of_batch(batch)));
+    // Its user expects that what comes later is recorded, too.
+    watched.map_err(|error| if error.is_broken_pipe() { CliError::Unfollowed } else { error })?;
     Ok(Outcome::Done)
 }
 

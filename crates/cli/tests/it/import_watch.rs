@@ -262,6 +262,25 @@ fn rc6_sessions_of_opencode_are_followed() {
     assert_eq!((&held["recorded"], &held["held"]), (&0.into(), &8.into()), "{held}");
 }
 
+/// It would follow the files for ever, so its end is an error: what comes later is not recorded.
+#[test]
+fn rc6_a_reader_that_leaves_ends_it_with_an_error() {
+    let shell = Shell::new();
+    append(&shell, "logs.jsonl", lines("a", 0, 2));
+    for json in [true, false] {
+        let mut command = shell.command();
+        command.arg("--store").arg(shell.store()).args(json.then_some("--json"));
+        command.args(["import", "--watch", "logs.jsonl"]);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        let ran = Ran::of(child.wait_with_output().unwrap());
+        assert_eq!(ran.code, 1, "{ran:?}");
+        assert!(ran.stderr.contains("the files are not followed any more"), "{ran:?}");
+        append(&shell, "logs.jsonl", lines("a", 2, 4));
+    }
+    assert_eq!(texts(&shell, "a"), said(0, 4));
+}
+
 #[test]
 fn rc6_what_cannot_be_followed_is_refused() {
     let shell = Shell::new();
