@@ -12,9 +12,11 @@ use clap::Args;
 use foldback_core::{TodoId, nodes_by_affinity};
 use foldback_gateway::{GatewayConfig, Keeping, Log, Running, TODO, TOKEN};
 use parking_lot::Mutex;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, getpgrp, kill_process};
+use rustix::termios::tcgetpgrp;
 use std::ffi::OsString;
-use std::io::IsTerminal as _;
+use std::io::IsTerminal;
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::sync::Arc;
@@ -256,8 +258,8 @@ fn tell_of_store(gateway: &Running, globals: &Globals, out: &Output) -> Result<(
     Ok(())
 }
 
-/// Waits for the program. At a terminal, Ctrl-C reaches it directly, because it is in the foreground, too; any other
-/// request to end is passed on. A lost terminal ends the program, and what it said is recorded first.
+/// Waits for the program. In the foreground of a terminal, Ctrl-C reaches it directly; any other request to end is
+/// passed on. A lost terminal ends the program, and what it said is recorded first.
 async fn waited(child: &mut Child, signals: &mut Signals) -> std::io::Result<ExitStatus> {
     let mut hangup = signal(SignalKind::hangup())?;
     loop {
@@ -266,7 +268,7 @@ async fn waited(child: &mut Child, signals: &mut Signals) -> std::io::Result<Exi
             _ = hangup.recv() => Some(Signal::HUP),
             heard = signals.next() => match heard {
                 Heard::Terminate => Some(Signal::TERM),
-                Heard::Interrupt => (!std::io::stdin().is_terminal()).then_some(Signal::INT),
+                Heard::Interrupt => (!is_in_foreground()).then_some(Signal::INT),
             },
         };
         let id = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
@@ -275,6 +277,15 @@ async fn waited(child: &mut Child, signals: &mut Signals) -> std::io::Result<Exi
             let _ = kill_process(id, signal);
         }
     }
+}
+
+/// Whether this process is in the foreground of a terminal that one of its streams is connected to: there, Ctrl-C
+/// interrupts every process of the group. A pipe in place of the input makes no difference to that.
+fn is_in_foreground() -> bool {
+    fn is_of<S: IsTerminal + AsFd>(stream: &S) -> bool {
+        stream.is_terminal() && tcgetpgrp(stream).is_ok_and(|group| group == getpgrp())
+    }
+    is_of(&std::io::stdin()) || is_of(&std::io::stdout()) || is_of(&std::io::stderr())
 }
 
 /// The exit code; for a program that a signal ended, the one that shells report.

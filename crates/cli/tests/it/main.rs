@@ -89,3 +89,5 @@ mod tenants;
 mod terminal;
 mod upkeep;
 mod wrap_beside;
+#[cfg(target_os = "linux")]
+mod wrap_interrupted;

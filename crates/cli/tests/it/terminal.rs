@@ -29,23 +29,29 @@ const HOSTILE: [(&str, &str); 18] = [
     ("isolates", "\u{2066}a\u{2067}b\u{2068}c\u{2069}"),
 ];
 
-/// Runs a command on a terminal, as `script` makes one; returns its exit code and what reached the terminal.
+/// Runs a command on a terminal; returns its exit code and what reached the terminal.
 fn on_terminal(command: &Command) -> (i32, String) {
-    let quoted = |word: &OsStr| format!("'{}'", word.to_str().unwrap().replace('\'', "'\\''"));
-    let words = std::iter::once(command.get_program()).chain(command.get_args()).map(quoted);
-    let mut script = Command::new("script");
-    script.args(["-qefc", &format!("exec {}", words.collect::<Vec<_>>().join(" ")), "/dev/null"]);
-    script.env_clear().env("PATH", std::env::var_os("PATH").unwrap());
-    script.env("TERM", "xterm-256color").env("COLUMNS", "100");
-    script.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    script.current_dir(command.get_current_dir().unwrap()).stdin(Stdio::null());
-    let ran = script.output().unwrap();
+    let ran = on_a_terminal(command, "").stdin(Stdio::null()).output().unwrap();
     let shown = String::from_utf8(ran.stdout).expect("what a terminal gets is text");
     (ran.status.code().unwrap(), shown)
 }
 
+/// The command on a terminal, as `script` makes one, with redirections in the syntax of a shell.
+pub(crate) fn on_a_terminal(command: &Command, redirections: &str) -> Command {
+    let quoted = |word: &OsStr| format!("'{}'", word.to_str().unwrap().replace('\'', "'\\''"));
+    let words = std::iter::once(command.get_program()).chain(command.get_args()).map(quoted);
+    let line = format!("exec {}{redirections}", words.collect::<Vec<_>>().join(" "));
+    let mut script = Command::new("script");
+    script.args(["-qefc", &line, "/dev/null"]);
+    script.env_clear().env("PATH", std::env::var_os("PATH").unwrap());
+    script.env("TERM", "xterm-256color").env("COLUMNS", "100");
+    script.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    script.current_dir(command.get_current_dir().unwrap());
+    script
+}
+
 /// Whether a terminal is available; reports if there is none.
-fn has_terminal() -> bool {
+pub(crate) fn has_terminal() -> bool {
     let is_there = Command::new("script").arg("--version").output().is_ok();
     if !is_there {
         eprintln!("SKIPPED: there is no `script` to make a terminal with");
