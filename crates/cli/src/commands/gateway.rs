@@ -24,7 +24,8 @@ use std::time::Duration;
 /// passed on all the same; a note and the header `x-foldback-notice` say so. A database that is away when the gateway
 /// begins is tried again, until it is there.
 ///
-/// JSON, once it listens: {"url", "anthropic", "openai", "recording"}
+/// JSON, once it listens: {"listening", "url", "anthropic", "openai", "recording"}; `listening` and `url` are both its
+/// address
 #[derive(Args, Clone)]
 #[command(after_long_help = "Examples:
   foldback gateway
@@ -54,6 +55,8 @@ pub(crate) struct Gateway {
 
 #[derive(Serialize)]
 struct GatewayJson<'a> {
+    listening: &'a str,
+    /// The same: the key's older name.
     url: &'a str,
     anthropic: String,
     openai: String,
@@ -84,7 +87,8 @@ impl Gateway {
             let mut hosted = Hosted::begin(config, &self.listen).await?;
             let url = hosted.url();
             if out.is_json() {
-                out.json(&GatewayJson { url: &url, anthropic, openai, recording })?;
+                let (listening, url) = (&*url, &*url);
+                out.json(&GatewayJson { listening, url, anthropic, openai, recording })?;
             } else {
                 out.line(format!("{url} forwards to {anthropic} and {openai}"))?;
                 out.note("press Ctrl-C to stop");

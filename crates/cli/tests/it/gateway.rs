@@ -305,6 +305,7 @@ fn gw12_a_gateway_that_is_ended_has_recorded_everything() {
     assert_eq!((&told["anthropic"], &told["recording"]), (&json!(provider.url), &json!(true)));
     let script = asking("URL", "/v1/messages?beta=true", "Which berth?");
     let url = told["url"].as_str().unwrap();
+    assert_eq!(told["listening"], url, "as the other servers call it: {told}");
     let asked = Command::new("sh").args(["-c", &script]).env("URL", url).output().unwrap();
     assert!(asked.status.success(), "{asked:?}");
     let health = format!("curl -sS --noproxy '*' {url}/foldback/health");
