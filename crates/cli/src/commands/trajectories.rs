@@ -2,8 +2,8 @@
 
 use crate::cli::Globals;
 use crate::error::{CliError, Outcome};
-use crate::output::Output;
-use crate::run::Runs;
+use crate::output::{Output, warn};
+use crate::run::{RunFolder, Runs};
 use clap::{Args, Subcommand};
 use foldback_agent::trajectory::{read_trajectories, write_trajectory};
 use foldback_core::TodoId;
@@ -20,7 +20,8 @@ pub(crate) enum Trajectories {
 /// The keys are fixed: situation, strategy, plan, calls, results, timing, tokens, rewards, outcome. The work of a
 /// sub-agent is a trajectory with the same keys, and rewards and an outcome of its own, within the call that started it
 /// (calls[].tool.sub_agents); `calls` and `tokens` of the run are those of its own agent. Without a name, the
-/// trajectories of all runs are written, oldest first. A run that has not ended yet has none.
+/// trajectories of all runs are written, oldest first; one that cannot be read is named and skipped, and the exit code
+/// is 1. A run that has not ended yet has none.
 #[derive(Args)]
 pub(crate) struct Export {
     /// The runs; `foldback sessions` lists them
@@ -51,37 +52,48 @@ impl Export {
         };
         let mut clean = true;
         for run in found {
-            let (folder, record) = run?;
-            let path = folder.trajectory();
-            match std::fs::read(&path) {
-                Ok(line) if self.flat => out.json_bytes(&flat(&line)?)?,
-                Ok(line) => out.json_bytes(&line)?,
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            match run.and_then(|(folder, record)| Ok((self.trajectory(&folder)?, record))) {
+                Ok((Some(line), _)) => out.json_bytes(&line)?,
+                Ok((None, record)) => {
                     // When all runs are asked for, those without a trajectory are left out.
                     clean &= is_all;
                     let (id, state) = (&record.id, record.state.name());
                     out.note(format_args!("the run {id} is {state}, and has no trajectory yet"));
                 }
-                Err(source) => {
-                    let what = format!("{} could not be read", path.display());
-                    return Err(CliError::Io { what, source });
+                // The other runs do not depend on it.
+                Err(error) if is_all => {
+                    clean = false;
+                    warn(globals, format_args!("skipped: {}", error.sentence()));
                 }
+                Err(error) => return Err(error),
             }
         }
         Ok(Outcome::clean_if(clean))
     }
+
+    /// The trajectory of a run as it is printed; `None` if it has none yet.
+    fn trajectory(&self, folder: &RunFolder) -> Result<Option<Vec<u8>>, CliError> {
+        let path = folder.trajectory();
+        let failed = |why: String| CliError::Usage(format!("{}: {why}", path.display()));
+        match std::fs::read(&path) {
+            Ok(line) if self.flat => flat(&line).map_err(failed).map(Some),
+            Ok(line) => Ok(Some(line)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(source) => {
+                let what = format!("{} could not be read", path.display());
+                Err(CliError::Io { what, source })
+            }
+        }
+    }
 }
 
 /// The nested trajectories, a line each.
-fn flat(nested: &[u8]) -> Result<Vec<u8>, CliError> {
+fn flat(nested: &[u8]) -> Result<Vec<u8>, String> {
     let mut lines = Vec::new();
     for run in read_trajectories(nested) {
-        let run = run.map_err(|error| CliError::Usage(error.to_string()))?;
-        for run in run.flattened() {
-            write_trajectory(&run, &mut lines).map_err(|source| CliError::Io {
-                what: "a trajectory could not be written".to_owned(),
-                source,
-            })?;
+        for run in run.map_err(|error| error.to_string())?.flattened() {
+            let written = write_trajectory(&run, &mut lines);
+            written.map_err(|error| format!("it could not be written: {error}"))?;
         }
     }
     Ok(lines)

@@ -134,6 +134,29 @@ fn the_demo_leaves_a_store_that_can_be_looked_into() {
     assert_eq!(shell.ok(&["trajectories", "export", ID]).json_lines().len(), 1);
 }
 
+/// A run that cannot be read keeps no other from being exported.
+#[test]
+fn an_unreadable_run_is_named_and_the_others_are_exported() {
+    let shell = Shell::new();
+    shell.ok(&["run", "--demo", "--id", "ebb"]);
+    shell.ok(&["run", "--demo", "--id", ID]);
+    let runs = shell.store().join("runs");
+    let of_tide = runs.join(ID);
+    for file in ["run.json", "trajectory.jsonl"] {
+        let sound = std::fs::read(of_tide.join(file)).unwrap();
+        std::fs::write(of_tide.join(file), "{").unwrap();
+        let ran = shell.run(&["trajectories", "export", "--flat"]);
+        assert_eq!(ran.code, 1, "{file}: {ran:?}");
+        let exported = ran.json_lines();
+        assert_eq!(exported[0]["situation"]["todo"], "ebb", "{file}");
+        let named = format!("runs/{ID}/{file}");
+        assert!(ran.stderr.contains("skipped") && ran.stderr.contains(&named), "{ran:?}");
+        // One that is asked for by name is an error.
+        assert_eq!(shell.run(&["trajectories", "export", "--flat", ID]).code, 2, "{file}");
+        std::fs::write(of_tide.join(file), sound).unwrap();
+    }
+}
+
 /// The result of a call that a kill has cut short, if repeating it might do harm.
 const CUT_SHORT: &str = "an earlier run was killed while it called shell_run";
 
