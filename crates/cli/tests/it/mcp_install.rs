@@ -150,6 +150,35 @@ fn rc5_released_clients_find_what_is_installed() {
     }
 }
 
+/// RC5: the server opens the store that this command's environment describes, whatever its client's does.
+#[test]
+fn rc5_payloads_and_embedder_of_the_environment_are_written() {
+    let shell = Shell::new();
+    let install = |set: &[(&str, &str)]| {
+        let mut command = shell.command();
+        command.arg("--store").arg(shell.store()).args(["mcp", "install", "json"]);
+        Ran::of(command.envs(set.iter().copied()).output().unwrap()).json()
+    };
+    let of = |printed: &Value, flag: &str| {
+        let arguments = printed["mcpServers"]["foldback"]["args"].as_array().unwrap();
+        arguments.iter().skip_while(|it| **it != json!(flag)).nth(1).cloned()
+    };
+    shell.folders(&["模型"]);
+    let model = shell.path("模型").canonicalize().unwrap();
+    let set = [("FOLDBACK_PAYLOADS", "store"), ("FOLDBACK_MEMORY_EMBEDDER", "模型")];
+    let printed = install(&set);
+    assert_eq!(of(&printed, "--payloads"), Some(json!("store")), "{printed}");
+    assert_eq!(of(&printed, "--embedder"), Some(json!(model)), "{printed}");
+    // What a settings file says is left to the file.
+    shell.folders(&[".config/foldback"]);
+    shell.write(
+        ".config/foldback/foldback.toml",
+        "[memory]\npayloads = \"store\"\nembedder = \"none\"\n",
+    );
+    let printed = install(&[]);
+    assert_eq!((of(&printed, "--payloads"), of(&printed, "--embedder")), (None, None), "{printed}");
+}
+
 /// RC5: the file is changed even if nobody reads how, and the server opens the store with the engine that it has.
 #[test]
 fn rc5_the_engine_of_the_environment_is_written() {

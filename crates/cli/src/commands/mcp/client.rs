@@ -137,9 +137,12 @@ impl Start {
         if let Some(store) = store {
             arguments.extend(["--store".to_owned(), absolute(store)]);
         }
-        let of_variable = globals.settings.source_of("memory.engine");
-        let of_variable = of_variable.is_some_and(|source| source.starts_with("FOLDBACK_"));
-        if globals.engine.is_some() || of_variable {
+        // The server has the files of settings, but not the flags and the environment of this command.
+        let is_ours = |key: &str| {
+            let source = globals.settings.source_of(key).unwrap_or_default();
+            source.starts_with("--") || source.starts_with("FOLDBACK_")
+        };
+        if is_ours("memory.engine") {
             // An address may hold a password, which is not for a file of settings: it comes from the environment.
             let engine = globals.truth()?.engine().name().to_owned();
             arguments.extend(["--engine".to_owned(), engine]);
@@ -147,12 +150,15 @@ impl Start {
         if let Some(tenant) = globals.tenant() {
             arguments.extend(["--tenant".to_owned(), tenant.to_string()]);
         }
-        if let Some(payloads) = &globals.payloads {
+        let payloads = globals.settings.memory.payloads.as_ref();
+        if let Some(payloads) = globals.payloads.as_ref().or(payloads)
+            && is_ours("memory.payloads")
+        {
             arguments.extend(["--payloads".to_owned(), payloads.clone()]);
         }
-        let of_flag =
-            globals.settings.source_of("memory.embedder").as_deref() == Some("--embedder");
-        if let Some(embedder) = globals.embedder.as_ref().filter(|_| of_flag) {
+        if let Some(embedder) = &globals.embedder
+            && is_ours("memory.embedder")
+        {
             arguments.extend(["--embedder".to_owned(), embedder.to_string()]);
         }
         if let Some(todo) = &what.todo {
