@@ -8,6 +8,7 @@ mod conversation_tree;
 mod error;
 mod memory;
 mod message_format;
+mod opener;
 mod prompt;
 mod session;
 

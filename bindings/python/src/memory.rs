@@ -1,7 +1,8 @@
 //! A store of conversations.
 
 use crate::argument::{KeyBytes, Whole};
-use crate::error::{Failure, detached, drop_detached};
+use crate::error::{Failure, detached};
+use crate::opener::Opener;
 use crate::prompt::Answer;
 use crate::session::{OpenSession, Session};
 use foldback::core::{Prices, Reference, TodoId};
@@ -16,6 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 /// A store of conversations. The store closes with the last call, session or memory that holds it.
 #[pyclass(frozen, module = "foldback._foldback")]
 pub(crate) struct Memory {
+    opener: Opener,
     held: Mutex<Held>,
 }
 
@@ -39,13 +41,16 @@ impl Memory {
     }
 
     fn store(&self) -> Result<Arc<Store>, Failure> {
+        // First: in a fork the lock may be one that a thread of the parent held.
+        self.opener.check()?;
         self.held().store()
     }
 }
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        drop_detached(std::mem::take(&mut *self.held()));
+        let held = self.held.get_mut().unwrap_or_else(PoisonError::into_inner);
+        self.opener.let_go(std::mem::take(held));
     }
 }
 
@@ -88,7 +93,8 @@ impl Memory {
             })
         })?;
         let store = Some(Arc::new(store));
-        Ok(Self { held: Mutex::new(Held { store, sessions: Vec::new() }) })
+        let held = Mutex::new(Held { store, sessions: Vec::new() });
+        Ok(Self { opener: Opener::this(), held })
     }
 
     /// The conversation of this name, which is begun where there is none.
@@ -105,7 +111,11 @@ impl Memory {
     }
 
     /// Closes the memory and its sessions, and waits until a call that is running has ended. It may be closed already.
+    /// In a fork there is nothing to close: the end of a `with` block there leaves the parent's store alone.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
+        if !self.opener.is_this() {
+            return Ok(());
+        }
         detached(py, || {
             let held = std::mem::take(&mut *self.held());
             held.sessions.iter().filter_map(Weak::upgrade).for_each(|session| session.close());

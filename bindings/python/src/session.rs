@@ -2,8 +2,9 @@
 
 use crate::argument::Whole;
 use crate::conversation_tree::{ConversationTree, Given};
-use crate::error::{Failure, detached, drop_detached};
+use crate::error::{Failure, detached};
 use crate::message_format::MessageFormat;
+use crate::opener::Opener;
 use crate::prompt::{Answer, Prompt};
 use foldback::core::{Budget, ContextManager, Message, SeqNo, TodoId, ToolCall};
 use foldback::{Close, Memory as Store};
@@ -13,6 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// One conversation while it goes on.
 #[pyclass(frozen, module = "foldback._foldback")]
 pub(crate) struct Session {
+    opener: Opener,
     pub(crate) open: Arc<OpenSession>,
 }
 
@@ -30,7 +32,8 @@ struct Open {
 impl Session {
     pub(crate) fn open(store: &Arc<Store>, todo: &TodoId) -> Result<Self, Failure> {
         let open = Open { store: Arc::clone(store), session: store.session(todo)?, tree: None };
-        Ok(Self { open: Arc::new(OpenSession(Mutex::new(Some(open)))) })
+        let open = Arc::new(OpenSession(Mutex::new(Some(open))));
+        Ok(Self { opener: Opener::this(), open })
     }
 
     /// Works on what is open. After a panic nothing is known about it, so it is not worked on again.
@@ -40,6 +43,8 @@ impl Session {
         work: impl FnOnce(&mut Open) -> Result<T, Failure> + Send,
     ) -> PyResult<T> {
         detached(py, || {
+            // First: in a fork the lock may be one that a thread of the parent held.
+            self.opener.check()?;
             let lock = self.open.0.lock();
             let mut open = lock.map_err(|_| {
                 Failure::internal(
@@ -61,7 +66,7 @@ impl OpenSession {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        drop_detached(std::mem::take(&mut self.open));
+        self.opener.let_go(std::mem::take(&mut self.open));
     }
 }
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import os
 import re
+import subprocess
+import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -288,3 +293,68 @@ def test_py5_what_json_an_sdk_gives_is_taken() -> None:
     memory = Memory()
     memory.session("x").record(Message())
     assert json.dumps(list(memory.messages("x"))[0]).count("Here.") == 1
+
+
+def in_fork(work: Callable[[], object]) -> str:
+    """What the work in a child comes to: its result, or its error with its kind."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            told = str(work())
+        except FoldbackError as error:
+            told = f"{error.kind}: {error}"
+        os.write(writing, told.encode())
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as said:
+        told = said.read()
+    assert os.waitpid(child, 0)[1] == 0
+    return told
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are forks on Unix alone")
+def test_py5_a_memory_is_refused_in_a_fork(tmp_path: Path) -> None:
+    message = {"role": "user", "content": "涨潮是几点？"}
+    with Memory(tmp_path / "store") as memory:
+        session = memory.session("潮汐")
+        session.record(message)
+        refused = f"invalid_input: the memory was opened by process {os.getpid()}, of which this process "
+        calls: list[Callable[[], object]] = [
+            lambda: session.record(message),
+            lambda: session.prompt(),
+            lambda: memory.session("另一个"),
+            lambda: memory.search("潮汐", "涨潮"),
+            lambda: list(memory.sessions()),
+        ]
+        for call in calls:
+            told = in_fork(call)
+            assert told.startswith(refused) and told.endswith("is a fork; open it again here"), told
+
+        def reopened() -> int:
+            # What the parent has open is left alone, also where it is closed or dropped.
+            nonlocal memory, session
+            memory.close()
+            del memory, session
+            gc.collect()
+            with Memory(tmp_path / "store") as own:
+                return len(own.session("潮汐"))
+
+        assert in_fork(reopened) == "1"
+        session.record(message)
+        assert len(session) == 2
+
+
+def test_py1_a_wheel_has_its_licences(tmp_path: Path) -> None:
+    maturin = Path(sys.executable).parent / "maturin"
+    if not maturin.exists():
+        pytest.skip("maturin is not beside this interpreter")
+    package = Path(__file__).parents[1]
+    write = [maturin, "pep517", "write-dist-info", "--metadata-directory", tmp_path, "--interpreter", sys.executable]
+    subprocess.run(write, cwd=package, check=True, capture_output=True)
+    [info] = tmp_path.glob("*.dist-info")
+    texts = {file.name: file.read_text() for file in (info / "licenses").rglob("*") if file.is_file()}
+    assert sorted(texts) == ["LICENSE", "LICENSE-APACHE-NOTICE.txt", "LICENSE-MIT-E5.txt"]
+    assert texts["LICENSE"] == (package / "../../LICENSE").read_text()
+    metadata = (info / "METADATA").read_text()
+    assert "License-Expression: Apache-2.0\n" in metadata and metadata.count("\nLicense-File: ") == 3
