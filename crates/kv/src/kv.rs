@@ -133,6 +133,24 @@ pub trait Kv: Send + Sync {
         limit: usize,
     ) -> Result<Vec<(u64, Vec<u8>)>, Error>;
 
+    /// Returns the [head](Self::head) of a todo and, read after it, the records of several ranges: of each as
+    /// [`scan`](Self::scan) does, in the order of `ranges`. On a server this is one round trip.
+    ///
+    /// # Errors
+    ///
+    /// As `head` and `scan`: for what is damaged first. The rest stays readable alone.
+    fn scan_each(
+        &self,
+        todo: u32,
+        ranges: &[(Space, Range<u64>)],
+        limit: usize,
+    ) -> Result<Scans, Error> {
+        let head = self.head(todo)?;
+        let scan =
+            |(space, range): &(Space, Range<u64>)| self.scan(*space, todo, range.clone(), limit);
+        Ok(Scans { head, found: ranges.iter().map(scan).collect::<Result<_, _>>()? })
+    }
+
     /// Returns the record with the greatest `n` of a todo, verified.
     ///
     /// # Errors
@@ -243,4 +261,13 @@ pub trait Kv: Send + Sync {
         let _ = todo;
         Ok(None)
     }
+}
+
+/// What [`Kv::scan_each`] returns.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Scans {
+    /// The head of the todo.
+    pub head: u64,
+    /// The records of each range.
+    pub found: Vec<Vec<(u64, Vec<u8>)>>,
 }

@@ -115,7 +115,7 @@ pub use crate::foreign::ForeignFile;
 #[cfg(any(feature = "sqlite", feature = "redb", feature = "sled"))]
 pub use crate::format_repair::repair_format;
 pub use crate::key::{Key, Space};
-pub use crate::kv::{DAMAGED_HEAD, Kv};
+pub use crate::kv::{DAMAGED_HEAD, Kv, Scans};
 pub use crate::lost::Lost;
 pub use crate::memory::memory;
 pub use crate::missing_head::{FORGOTTEN_HEAD, missing_head};

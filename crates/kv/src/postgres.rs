@@ -49,7 +49,7 @@ use self::pool::{PATIENCE, Pauses, Pool};
 use self::slot::Slots;
 use crate::witness::Link;
 use crate::{
-    Batch, DAMAGED_HEAD, Error, FORGOTTEN_HEAD, Finding, Key, Kv, Lost, Mode, Server, Space,
+    Batch, DAMAGED_HEAD, Error, FORGOTTEN_HEAD, Finding, Key, Kv, Lost, Mode, Scans, Server, Space,
     folder, record,
 };
 use std::ops::{Range, RangeInclusive};
@@ -279,10 +279,18 @@ impl Kv for Postgres {
         limit: usize,
     ) -> Result<Vec<(u64, Vec<u8>)>, Error> {
         let Some(span) = Key::span(space, todo, &range)? else { return Ok(Vec::new()) };
-        let sql = "SELECT n, record FROM foldback_record WHERE slot = $1 AND todo = $2 AND space = $3 \
-                   AND n BETWEEN $4 AND $5 ORDER BY slot, todo, space, n LIMIT $6";
         let range = (i64::from(*span.start()), i64::from(*span.end()));
-        self.select(sql, (space, todo), range, limit)
+        self.select(read::SCAN, (space, todo), range, limit)
+    }
+
+    fn scan_each(
+        &self,
+        todo: u32,
+        ranges: &[(Space, Range<u64>)],
+        limit: usize,
+    ) -> Result<Scans, Error> {
+        Key { space: Space::Todo, todo, n: 0 }.check()?;
+        self.scan_with_head(todo, ranges, limit)
     }
 
     fn last(&self, space: Space, todo: u32) -> Result<Option<(u64, Vec<u8>)>, Error> {

@@ -31,7 +31,7 @@ use self::draft::Draft;
 use self::keys::Keys;
 use self::ledger::{Ledger, domain_of, noted};
 use self::turn::Turn;
-use crate::{Batch, Error, FORGOTTEN_HEAD, Finding, Key, Kv, Lost, Mode, Space};
+use crate::{Batch, Error, FORGOTTEN_HEAD, Finding, Key, Kv, Lost, Mode, Scans, Space};
 use foldback_cipher::Cipher;
 use std::ops::Range;
 use std::path::Path;
@@ -279,6 +279,24 @@ impl Kv for Sealed {
             Ok(ledger.judge_all((space, todo), range.start..end, &found).map(|()| found))
         })?;
         self.open_all(space, todo, &found)
+    }
+
+    fn scan_each(
+        &self,
+        todo: u32,
+        ranges: &[(Space, Range<u64>)],
+        limit: usize,
+    ) -> Result<Scans, Error> {
+        let head = self.head(todo)?;
+        let is_noted = |space: Space| !noted(space).is_empty();
+        let others: Vec<_> =
+            ranges.iter().filter(|(space, _)| !is_noted(*space)).cloned().collect();
+        let mut at_once = self.inner.scan_each(todo, &others, limit)?.found.into_iter();
+        let read = |(space, range): &(Space, Range<u64>)| match is_noted(*space) {
+            true => self.scan(*space, todo, range.clone(), limit),
+            false => self.open_all(*space, todo, &at_once.next().unwrap_or_default()),
+        };
+        Ok(Scans { head, found: ranges.iter().map(read).collect::<Result<_, _>>()? })
     }
 
     fn last(&self, space: Space, todo: u32) -> Result<Option<(u64, Vec<u8>)>, Error> {

@@ -25,7 +25,7 @@ pub fn conforms(open: impl Fn() -> Arc<dyn Kv>) {
 type Scenario = fn(&dyn Kv);
 
 /// Every scenario, by name.
-const SCENARIOS: [(&str, Scenario); 17] = [
+const SCENARIOS: [(&str, Scenario); 18] = [
     ("an empty store answers", empty),
     ("records come back in order", order),
     ("deletions come before puts", replace),
@@ -36,6 +36,7 @@ const SCENARIOS: [(&str, Scenario); 17] = [
     ("todos and spaces are apart", apart),
     ("ranges have every shape", ranges),
     ("several records come at once", several),
+    ("several ranges come at once", several_ranges),
     ("limits of numbers are checked", limits),
     ("values are any bytes of any size", values),
     ("the change counter moves", changes),
@@ -218,6 +219,35 @@ fn several(kv: &dyn Kv) {
     let out = kv.get_each(Space::Message, 5, &[0, Key::N_END]);
     assert!(matches!(out, Err(Error::KeyOutOfRange { .. })), "{out:?}");
     let out = kv.get_each(Space::Message, Key::TODO_END, &[0]);
+    assert!(matches!(out, Err(Error::KeyOutOfRange { .. })), "{out:?}");
+}
+
+/// A head and several ranges.
+fn several_ranges(kv: &dyn Kv) {
+    let key = |space, n| Key { space, todo: 7, n };
+    let message = |n| (key(Space::Message, n), format!("第{n}").into_bytes());
+    let mut put: Vec<_> = (0..6).map(message).collect();
+    put.extend([(key(Space::Block, 1), vec![1]), (key(Space::Index, 0), Vec::new())]);
+    put.push((Key { space: Space::Message, todo: 8, n: 2 }, b"another todo".to_vec()));
+    let expect = Some(Expect { todo: 7, head: 0, next: 6 });
+    kv.commit(Batch { put, expect, ..Batch::default() }).unwrap();
+    #[expect(clippy::reversed_empty_ranges, reason = "a backward range is a case")]
+    let ranges = [
+        (Space::Message, 2..Key::N_END),
+        (Space::Message, 0..2),
+        (Space::Index, 0..1),
+        (Space::Vector, 0..9),
+        (Space::Block, 0..u64::MAX),
+        (Space::Message, 4..1),
+    ];
+    for limit in [0, 1, 3, usize::MAX] {
+        let scans = kv.scan_each(7, &ranges, limit).unwrap();
+        let alone = ranges.clone().map(|(space, range)| kv.scan(space, 7, range, limit).unwrap());
+        assert_eq!((scans.head, scans.found), (6, alone.to_vec()), "limit {limit}");
+    }
+    assert_eq!(kv.scan_each(7, &[], 1).unwrap().found, <[Vec<(u64, Vec<u8>)>; 0]>::default());
+    assert_eq!(kv.scan_each(9, &ranges, 9).unwrap().found, vec![Vec::new(); ranges.len()]);
+    let out = kv.scan_each(Key::TODO_END, &ranges, 1);
     assert!(matches!(out, Err(Error::KeyOutOfRange { .. })), "{out:?}");
 }
 
