@@ -2,6 +2,7 @@
 
 mod maintenance;
 mod open_messages;
+mod reading;
 mod removal;
 mod sharing;
 
@@ -10,11 +11,12 @@ pub use maintenance::Maintained;
 use crate::disk::{Damage, DiskIndex, Fit, Folder, Indexed, index_error};
 use crate::memory_index::MemoryIndex;
 use crate::omission::{NextTried, Omission};
-use crate::records::Records;
+use crate::records::{Anchor, Records};
 use crate::{Error, IndexConfig, Searcher};
 use foldback_kv::{Registry, Todo};
 use lru::LruCache;
 use parking_lot::{Mutex, RwLock};
+use reading::Reading;
 use rustc_hash::FxHashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -78,8 +80,8 @@ struct State {
     open: Option<open_messages::Known>,
     /// How many blocks it holds, on disk and in memory.
     blocks: u32,
-    /// The newest block whose record was seen: its number, and the hash of the record.
-    anchor: Option<(u32, u64)>,
+    /// The newest block whose record was seen: its number, and what it is known by.
+    anchor: Option<(u32, Anchor)>,
     disk: Option<Arc<DiskIndex>>,
     /// The blocks after those of `disk`.
     memory: Arc<RwLock<MemoryIndex>>,
@@ -111,6 +113,11 @@ impl Cache {
     }
 
     pub(crate) fn searcher(&self, todo: &Todo) -> Result<Searcher, Error> {
+        self.searcher_of(todo, None)
+    }
+
+    /// Returns a search of what was read, unless others have searched the todo since.
+    fn searcher_of(&self, todo: &Todo, read: Option<Reading>) -> Result<Searcher, Error> {
         let slot = self.slot(todo);
         // Other threads search meanwhile.
         let lacking = slot.state.lock().memory.clone();
@@ -118,8 +125,10 @@ impl Cache {
         let can_read = |omission: &Omission| self.records.can_read(todo, omission.block, omission);
         let can_read_more = slot.next_tried.any(&omissions, can_read);
         let mut state = slot.state.lock();
-        // The counter is read first, so everything read after it is at least as new.
-        let changed = self.records.changed_in(todo)?;
+        let Reading { changed, records, .. } = match read.filter(|read| read.continues(&state)) {
+            Some(read) => read,
+            None => self.read(todo, &state.position(), self.records.changed_in(todo)?)?,
+        };
         let broken = state.disk.as_ref().is_some_and(|disk| disk.is_broken());
         let is_other_index = self.has_other_index(todo, &state);
         let is_mended = can_read_more && Arc::ptr_eq(&lacking, &state.memory);
@@ -128,7 +137,7 @@ impl Cache {
             state.memory = self.memory_behind(state.blocks);
         }
         if state.changed != Some(changed) || broken || is_other_index || is_mended {
-            self.catch_up(todo, &mut state)?;
+            self.catch_up(todo, &mut state, &records)?;
             state.changed = Some(changed);
         }
         self.account(todo, &slot, &state);
@@ -216,12 +225,12 @@ impl Cache {
         self.account(todo, slot, &state);
     }
 
-    fn catch_up(&self, todo: &Todo, state: &mut State) -> Result<(), Error> {
-        let (last, anchor) = self.records.last_anchor(todo)?;
+    fn catch_up(&self, todo: &Todo, state: &mut State, records: &Records) -> Result<(), Error> {
+        let (last, anchor) = records.last_anchor(todo)?;
         let broken = state.disk.as_ref().is_some_and(|disk| disk.is_broken());
-        let generation = self.records.vector_state(todo)?.generation;
+        let generation = records.vector_state(todo)?.generation;
         let replaced = state.generation != generation;
-        let is_other = last < state.blocks || self.is_other_truth(todo, state, (last, anchor))?;
+        let is_other = last < state.blocks || is_other_truth(todo, state, records, (last, anchor))?;
         if is_other || broken || replaced || state.blocks == 0 {
             // The truth was replaced by an older copy of itself, perhaps continued since, a search stumbled over the
             // index, or other vectors replaced those that it holds.
@@ -234,14 +243,14 @@ impl Cache {
             if state.tried != Some(now) {
                 state.tried = Some(now);
                 if let Ok(Some(disk)) = self.open(&folder, todo, state.disk.as_deref())
-                    && disk.fit(&self.records, todo)? == Fit::Fits
+                    && disk.fit(records, todo)? == Fit::Fits
                 {
                     self.search_disk(state, disk);
                 }
             }
             self.take_copy(todo, &folder, state, last);
         }
-        if let Err(error) = self.append_to_memory(todo, state, last) {
+        if let Err(error) = self.append_to_memory(todo, state, records, last) {
             // The blocks read so far are no longer the first blocks of anything.
             *state = State::default();
             return Err(error);
@@ -251,35 +260,33 @@ impl Cache {
         Ok(())
     }
 
-    /// Returns whether the newest block that a state holds is another one in the truth, whose last block is given.
-    fn is_other_truth(
+    /// Reads the blocks up to `last` into memory, and the parts of other blocks' payloads that the index on disk lacks.
+    fn append_to_memory(
         &self,
         todo: &Todo,
-        state: &State,
-        (last, anchor): (u32, Option<u64>),
-    ) -> Result<bool, Error> {
-        let Some((n, known)) = state.anchor.filter(|(n, _)| *n == state.blocks) else {
-            return Ok(false);
-        };
-        let found = if n == last { anchor } else { self.records.anchor(todo, n)? };
-        Ok(found.is_some_and(|found| found != known))
-    }
-
-    /// Reads the blocks up to `last` into memory, and the parts of other blocks' payloads that the index on disk lacks.
-    fn append_to_memory(&self, todo: &Todo, state: &mut State, last: u32) -> Result<(), Error> {
+        state: &mut State,
+        records: &Records,
+        last: u32,
+    ) -> Result<(), Error> {
         if last > state.blocks {
-            self.append_blocks(todo, state, last)?;
+            self.append_blocks(todo, state, records, last)?;
         }
         match &state.disk {
-            Some(disk) => MemoryIndex::fill_in(&state.memory, &self.records, todo, disk),
+            Some(disk) => MemoryIndex::fill_in(&state.memory, records, todo, disk),
             None => Ok(()),
         }
     }
 
-    fn append_blocks(&self, todo: &Todo, state: &mut State, last: u32) -> Result<(), Error> {
+    fn append_blocks(
+        &self,
+        todo: &Todo,
+        state: &mut State,
+        records: &Records,
+        last: u32,
+    ) -> Result<(), Error> {
         let behind = state.disk.as_ref().map_or(0, |disk| disk.blocks());
         let append = |state: &State, first: u32| {
-            let (records, disk) = (&self.records, state.disk.as_deref());
+            let disk = state.disk.as_deref();
             MemoryIndex::append(&state.memory, records, todo, disk, first..=last)
         };
         let has_room = append(state, state.blocks + 1)?;
@@ -354,6 +361,20 @@ impl Slot {
         let open = state.open.as_ref().map_or(0, |open| open.bytes());
         SLOT_BYTES + disk + state.memory.read().bytes() + passages + open
     }
+}
+
+/// Returns whether the newest block that a state holds is another one in the truth, whose last block is given.
+fn is_other_truth(
+    todo: &Todo,
+    state: &State,
+    records: &Records,
+    (last, anchor): (u32, Option<Anchor>),
+) -> Result<bool, Error> {
+    let Some((n, known)) = state.anchor.filter(|(n, _)| *n == state.blocks) else {
+        return Ok(false);
+    };
+    let found = if n == last { anchor } else { records.anchor(todo, n)? };
+    Ok(found.is_some_and(|found| found.hash != known.hash))
 }
 
 pub(crate) fn stamp(folder: &Folder) -> Stamp {

@@ -2,11 +2,13 @@
 
 mod read_ahead;
 mod scanned;
+mod tail;
 mod texts;
 mod write;
 
 pub(crate) use read_ahead::ReadAhead;
 pub(crate) use scanned::Scanned;
+use tail::Tail;
 pub(crate) use texts::pages;
 
 use crate::disk::{Indexed, Manifest, Sealing};
@@ -25,11 +27,30 @@ use std::sync::Arc;
 pub(crate) struct Records {
     kv: Arc<dyn Kv>,
     texts: Option<Arc<dyn PayloadTexts>>,
+    /// The newest records of one todo, if they were read at once.
+    tail: Option<Arc<Tail>>,
+}
+
+/// What a block is known by.
+#[derive(Clone, Copy)]
+pub(crate) struct Anchor {
+    /// The hash of its record.
+    pub(crate) hash: u64,
+    /// The message after its last one, if the record can be read.
+    pub(crate) end: Option<u64>,
+}
+
+impl Anchor {
+    fn of(todo: &Todo, n: u64, record: &[u8]) -> Self {
+        let block = read_block(todo, n, record);
+        let end = block.ok().map(|block| block.range.last().next().0);
+        Self { hash: Manifest::anchor(record), end }
+    }
 }
 
 impl Records {
     pub(crate) fn new(kv: Arc<dyn Kv>, texts: Option<Arc<dyn PayloadTexts>>) -> Self {
-        Self { kv, texts }
+        Self { kv, texts, tail: None }
     }
 
     /// Returns the key that seals the indexes of a todo, or with 0 those of many, if the store is encrypted.
@@ -51,7 +72,10 @@ impl Records {
     }
 
     pub(crate) fn head(&self, todo: &Todo) -> Result<Head, Error> {
-        let head = self.kv.head(todo.no()).map_err(|error| Error::of(todo.id(), error))?;
+        let head = match self.tail_of(todo) {
+            Some(tail) => tail.head(),
+            None => self.kv.head(todo.no()).map_err(|error| Error::of(todo.id(), error))?,
+        };
         Ok(Head::from_number(head))
     }
 
@@ -144,21 +168,20 @@ impl Records {
         }
     }
 
-    /// Returns the number of the last block, 0 when there is none, and the hash of its record, if that can be read.
-    pub(crate) fn last_anchor(&self, todo: &Todo) -> Result<(u32, Option<u64>), Error> {
+    /// Returns the number of the last block, 0 when there is none, and what it is known by, unless it is damaged.
+    pub(crate) fn last_anchor(&self, todo: &Todo) -> Result<(u32, Option<Anchor>), Error> {
         match self.last_block_bytes(todo) {
-            Ok(last) => {
-                Ok(last.map_or((0, None), |(n, bytes)| (n as u32, Some(Manifest::anchor(&bytes)))))
-            }
+            Ok(Some((n, bytes))) => Ok((n as u32, Some(Anchor::of(todo, n, &bytes)))),
+            Ok(None) => Ok((0, None)),
             Err(Error::Corrupt { key, .. }) => Ok((key.n as u32, None)),
             Err(error) => Err(error),
         }
     }
 
-    /// Returns the hash of the record of a block, if it can be read.
-    pub(crate) fn anchor(&self, todo: &Todo, n: u32) -> Result<Option<u64>, Error> {
+    /// Returns what a block is known by, unless it is damaged.
+    pub(crate) fn anchor(&self, todo: &Todo, n: u32) -> Result<Option<Anchor>, Error> {
         match self.block_bytes(todo, n) {
-            Ok(found) => Ok(found.map(|bytes| Manifest::anchor(&bytes))),
+            Ok(found) => Ok(found.map(|bytes| Anchor::of(todo, n.into(), &bytes))),
             Err(Error::Corrupt { .. }) => Ok(None),
             Err(error) => Err(error),
         }
@@ -171,6 +194,9 @@ impl Records {
     }
 
     fn last_block_bytes(&self, todo: &Todo) -> Result<Option<(u64, Vec<u8>)>, Error> {
+        if let Some(known) = self.tail_of(todo).and_then(|tail| tail.last(Space::Block)) {
+            return Ok(known);
+        }
         self.kv.last(Space::Block, todo.no()).map_err(|error| Error::of(todo.id(), error))
     }
 
@@ -257,10 +283,17 @@ impl Records {
         range: Range<u64>,
         limit: usize,
     ) -> Result<Vec<(u64, Vec<u8>)>, Error> {
+        let known = self.tail_of(todo).and_then(|tail| tail.scan(space, range.clone(), limit));
+        if let Some(known) = known {
+            return Ok(known);
+        }
         self.kv.scan(space, todo.no(), range, limit).map_err(|error| Error::of(todo.id(), error))
     }
 
     pub(crate) fn get(&self, todo: &Todo, space: Space, n: u64) -> Result<Option<Vec<u8>>, Error> {
+        if let Some(known) = self.tail_of(todo).and_then(|tail| tail.get(space, n)) {
+            return Ok(known);
+        }
         self.kv.get(key(space, todo, n)).map_err(|error| Error::of(todo.id(), error))
     }
 

@@ -33,7 +33,7 @@ impl VectorState {
 }
 
 /// The number of the record in its space.
-const RECORD: u64 = 0;
+pub(crate) const STATE: u64 = 0;
 
 impl BlockStore {
     /// Returns how many of a todo's vectors are of one model. If that cannot be read, no message counts as done.
@@ -111,13 +111,13 @@ impl Records {
 
     /// Returns the state as it is recorded; `None` when the record is damaged.
     fn read_vector_state(&self, todo: &Todo) -> Result<Option<VectorState>, Error> {
-        let bytes = match self.get(todo, Space::Index, RECORD) {
+        let bytes = match self.get(todo, Space::Index, STATE) {
             Ok(Some(bytes)) => bytes,
             Ok(None) => return Ok(Some(VectorState::default())),
             Err(Error::Corrupt { .. }) => return Ok(None),
             Err(error) => return Err(error),
         };
-        match read(todo, key(Space::Index, todo, RECORD), &bytes) {
+        match read(todo, key(Space::Index, todo, STATE), &bytes) {
             Ok(state) => Ok(Some(state)),
             Err(Error::Corrupt { .. }) => Ok(None),
             Err(error) => Err(error),
@@ -140,7 +140,7 @@ impl Records {
         }
         let bytes = rmp_serde::to_vec_named(state)
             .map_err(|error| refused(format!("the state of its vectors: {error}")))?;
-        put.push((key(Space::Index, todo, RECORD), bytes));
+        put.push((key(Space::Index, todo, STATE), bytes));
         retry(|| {
             let head = self.head(todo)?;
             // A todo that was forgotten has a head, and nothing else.

@@ -3,7 +3,10 @@
 use crate::cache::Cache;
 use crate::records::Records;
 use crate::vectors::MessageVectors;
-use crate::{Commit, Error, Finding, Head, Maintained, PayloadTexts, Searcher, doctor};
+use crate::{
+    Commit, Error, Finding, Head, Maintained, OpenMessages, PayloadTexts, ReadMessage, Searcher,
+    doctor,
+};
 use foldback_core::{Block, SeqNo, StoredMessage};
 use foldback_kv::{Delete, Kv, Registry, Space, Todo};
 use std::ops::Range;
@@ -206,6 +209,28 @@ impl BlockStore {
         self.records.messages(todo, range)
     }
 
+    /// Returns the messages of a range as [`messages`](Self::messages) does, each with its number, and for a damaged or
+    /// missing one the error.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn messages_around(
+        &self,
+        todo: &Todo,
+        range: Range<u64>,
+    ) -> Result<Vec<ReadMessage>, Error> {
+        self.records.messages_around(todo, range)
+    }
+
+    /// Returns the messages that no closed block holds; `None` if there are none. If the last closed blocks are damaged,
+    /// their messages are among them, since nothing else leads to them.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn open_messages(&self, todo: &Todo) -> Result<Option<OpenMessages>, Error> {
+        self.records.open_messages(todo)
+    }
+
     /// Returns the block with this number; blocks count from 1.
     ///
     /// # Errors
@@ -247,18 +272,18 @@ impl BlockStore {
         self.cache.searcher(todo)
     }
 
-    /// Returns a snapshot as [`searcher`](Self::searcher) does, [with the open messages](Searcher::with_open) that `open`
-    /// reads. Where the store is on a server, they are read only if something was committed to the todo since it was last
-    /// searched in this way; `open` must depend on the records of the todo alone.
+    /// Returns a snapshot as [`searcher`](Self::searcher) does, [with the open messages](Searcher::with_open) as the block
+    /// as which `describe` describes them. Where the store is on a server, they are read only if something was committed
+    /// to the todo since it was last searched in this way; `describe` must depend on the records of the todo alone.
     ///
     /// # Errors
-    /// When the store or `open` fails.
+    /// When the store or `describe` fails.
     pub fn searcher_with_open<E: From<Error>>(
         &self,
         todo: &Todo,
-        open: impl FnOnce() -> Result<Option<Block>, E>,
+        describe: impl FnOnce(OpenMessages) -> Result<Block, E>,
     ) -> Result<Searcher, E> {
-        self.cache.searcher_with_open(todo, open)
+        self.cache.searcher_with_open(todo, describe)
     }
 
     /// Lets the derived indexes of the todo catch up, if it is large enough to have any and they are far enough behind.

@@ -3,12 +3,12 @@
 
 use crate::live::Open;
 use crate::memory::Shared;
-use crate::recovery::{readable, stored_around};
+use crate::recovery::readable;
 use crate::{Error, ErrorKind, Memory, texts};
-use foldback_blockstore::{Error as BlockError, Searcher};
+use foldback_blockstore::{OpenMessages, ReadMessage, Searcher};
 use foldback_chunker::{Described, describe};
-use foldback_core::{Block, BlockHeader, BlockId, CloseReason, SeqNo, SeqRange, Timestamp, TodoId};
-use foldback_kv::{Space, Todo};
+use foldback_core::{Block, BlockHeader, BlockId, CloseReason, Timestamp, TodoId};
+use foldback_kv::Todo;
 use std::sync::Arc;
 
 impl Memory {
@@ -37,46 +37,21 @@ impl Memory {
 }
 
 impl Shared {
-    /// See [`Memory::open_block`]. Damaged messages are left out of its description, and a search of it
-    /// names them. If the last closed blocks are damaged, their messages count as open too, since nothing
-    /// else leads to them.
+    /// See [`Memory::open_block`]. Damaged messages are left out of its description, and a search of it names them.
     pub(crate) fn open_block(&self, todo: &Todo) -> Result<Option<Block>, Error> {
-        let (n, first) = self.behind_blocks(todo)?;
-        let end = self.blocks.end(todo)?;
-        let last = end.0.checked_sub(1).map(SeqNo);
-        let Some(range) = last.and_then(|last| SeqRange::new(first, last)) else {
-            return Ok(None);
-        };
-        let open = self.readable_open(todo, range)?;
-        let header = header_of(BlockId::new(todo.id().clone(), n), &open);
-        Ok(Some(Block { header, range, close_reason: CloseReason::Open }))
+        let open = self.blocks.open_messages(todo)?;
+        open.map(|open| self.describe_open(todo, open)).transpose()
     }
 
-    /// Returns the number of the next block, and the message after the last readable block.
-    fn behind_blocks(&self, todo: &Todo) -> Result<(u32, SeqNo), Error> {
-        let last = match self.blocks.last_block(todo) {
-            Ok(None) => return Ok((1, SeqNo(0))),
-            Ok(Some(block)) => {
-                return Ok((block.header.block_id.n() + 1, block.range.last().next()));
-            }
-            // A damaged last block is still the last.
-            Err(BlockError::Corrupt { key, .. }) if key.space == Space::Block => key.n as u32,
-            Err(error) => return Err(error.into()),
-        };
-        for n in (1..last).rev() {
-            match self.blocks.block(todo, n) {
-                Ok(Some(block)) => return Ok((last + 1, block.range.last().next())),
-                Ok(None) | Err(BlockError::Corrupt { .. }) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Ok((last + 1, SeqNo(0)))
+    fn describe_open(&self, todo: &Todo, open: OpenMessages) -> Result<Block, Error> {
+        let header = header_of(open.id, &self.readable_open(todo, open.messages)?);
+        Ok(Block { header, range: open.range, close_reason: CloseReason::Open })
     }
 
-    /// Returns the messages of a range whose records are intact, whatever they carry.
-    fn readable_open(&self, todo: &Todo, range: SeqRange) -> Result<Vec<Open>, Error> {
+    /// Returns the messages whose records are intact, whatever they carry.
+    fn readable_open(&self, todo: &Todo, messages: Vec<ReadMessage>) -> Result<Vec<Open>, Error> {
         let mut open = Vec::new();
-        for (seq, stored) in stored_around(self, todo, range.as_u64())? {
+        for (seq, stored) in messages {
             let Ok(stored) = stored else { continue };
             let message = match readable(self, todo, seq, &stored) {
                 Err(error) if error.kind() != ErrorKind::Corrupt => {
@@ -91,7 +66,7 @@ impl Shared {
 
     /// Returns a search of a todo for a caller that does not see its open messages.
     pub(crate) fn searcher_with_open(&self, todo: &Todo) -> Result<Searcher, Error> {
-        self.blocks.searcher_with_open(todo, || self.open_block(todo))
+        self.blocks.searcher_with_open(todo, |open| self.describe_open(todo, open))
     }
 }
 
@@ -112,7 +87,7 @@ pub(crate) fn header_of(id: BlockId, messages: &[Open]) -> BlockHeader {
 mod tests {
     use super::*;
     use crate::{Options, SearchRequest};
-    use foldback_core::{Message, ToolCall, ToolCallId};
+    use foldback_core::{Message, SeqNo, SeqRange, ToolCall, ToolCallId};
     use std::fs;
 
     /// R4: what the system refuses now is not called damaged, and what is damaged is.
@@ -128,8 +103,8 @@ mod tests {
         session.record(Message::tool_result(&ToolCallId::new("c"), &log)).unwrap();
         let todo = memory.find(&id).unwrap();
         let seen = || {
-            let range = SeqRange::new(SeqNo(0), SeqNo(1)).unwrap();
-            let open = memory.shared.readable_open(&todo, range).unwrap();
+            let open = memory.shared.blocks.open_messages(&todo).unwrap().unwrap();
+            let open = memory.shared.readable_open(&todo, open.messages).unwrap();
             open.iter().map(|open| open.message.text()).collect::<String>()
         };
         assert_eq!(seen(), log);

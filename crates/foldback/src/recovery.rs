@@ -5,12 +5,11 @@ use crate::live::{Live, Open, Saved};
 use crate::memory::Shared;
 use crate::{Error, ErrorKind, texts};
 use foldback_backend_store::Error as PayloadError;
-use foldback_blockstore::Head;
+use foldback_blockstore::{Head, ReadMessage};
 use foldback_chunker::Chunker;
 use foldback_core::{Message, SeqNo, StoredMessage};
 use foldback_disclosure::{Attribution, LiveView, Shown};
 use foldback_kv::Todo;
-use std::ops::Range;
 use std::sync::Arc;
 
 impl Live {
@@ -89,12 +88,12 @@ pub(crate) fn read_open(
     from: SeqNo,
     to: SeqNo,
 ) -> Result<Vec<Open>, Error> {
-    let stored = stored_around(memory, todo, from.0..to.0)?;
-    let times = |(_, stored): &Read| stored.as_ref().ok().map(|stored| stored.recorded_at);
+    let stored = memory.blocks.messages_around(todo, from.0..to.0)?;
+    let times = |(_, stored): &ReadMessage| stored.as_ref().ok().map(|stored| stored.recorded_at);
     let mut at = stored.iter().find_map(times).unwrap_or_default();
     let mut open = Vec::with_capacity(stored.len());
     for (seq, stored) in stored {
-        let read = stored.and_then(|stored| {
+        let read = stored.map_err(Error::from).and_then(|stored| {
             at = stored.recorded_at;
             let message = readable(memory, todo, seq, &stored)?;
             Ok(Open::new(seq, &Arc::new(message), &stored))
@@ -108,32 +107,6 @@ pub(crate) fn read_open(
         });
     }
     Ok(open)
-}
-
-/// A message's record, or why it is damaged.
-type Read = (SeqNo, Result<StoredMessage, Error>);
-
-/// Returns the records of a range and, for each damaged one, why.
-pub(crate) fn stored_around(
-    memory: &Shared,
-    todo: &Todo,
-    range: Range<u64>,
-) -> Result<Vec<Read>, Error> {
-    let all = memory.blocks.messages(todo, range.clone()).map_err(Error::from);
-    match all {
-        Err(error) if error.kind() == ErrorKind::Corrupt => {}
-        all => return Ok(range.map(SeqNo).zip(all?.into_iter().map(Ok)).collect()),
-    }
-    let mut found = Vec::new();
-    for seq in range {
-        let one = memory.blocks.messages(todo, seq..seq + 1).map_err(Error::from);
-        let one = match one {
-            Err(error) if error.kind() == ErrorKind::Corrupt => Some(Err(error)),
-            one => one?.pop().map(Ok),
-        };
-        found.extend(one.map(|one| (SeqNo(seq), one)));
-    }
-    Ok(found)
 }
 
 /// Returns a pinned message, and whose it is.

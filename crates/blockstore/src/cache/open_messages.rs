@@ -1,9 +1,10 @@
 //! The open messages of a todo, kept as they were last searched for as long as nothing is committed to the todo. Where
 //! each read asks a server, a search would otherwise wait for them several times.
 
-use super::Cache;
+use super::{Cache, Reading};
+use crate::records::Records;
 use crate::searcher::OpenBlock;
-use crate::{Error, Searcher};
+use crate::{Error, OpenMessages, Searcher};
 use foldback_core::Block;
 use foldback_kv::Todo;
 use std::sync::Arc;
@@ -27,18 +28,21 @@ impl Cache {
     pub(crate) fn searcher_with_open<E: From<Error>>(
         &self,
         todo: &Todo,
-        open: impl FnOnce() -> Result<Option<Block>, E>,
+        describe: impl FnOnce(OpenMessages) -> Result<Block, E>,
     ) -> Result<Searcher, E> {
         if !self.records.are_remote() {
-            return self.read_with_open(todo, open);
+            return self.search_open(todo, &self.records, None, describe);
         }
         let changed = self.records.changed_in(todo)?;
         if let Some(searcher) = self.unchanged(todo, changed) {
             return Ok(searcher);
         }
-        let searcher = self.read_with_open(todo, open)?;
-        let open = searcher.known_open();
         let slot = self.slot(todo);
+        let position = slot.state.lock().position();
+        let read = self.read(todo, &position, changed)?;
+        let records = read.records.clone();
+        let searcher = self.search_open(todo, &records, Some(read), describe)?;
+        let open = searcher.known_open();
         let mut state = slot.state.lock();
         // They are not kept if there was a commit meanwhile, or if something is missing that the next search tries again.
         let is_whole = open.as_ref().is_none_or(|open| open.is_whole());
@@ -48,16 +52,18 @@ impl Cache {
         Ok(searcher)
     }
 
-    fn read_with_open<E: From<Error>>(
+    fn search_open<E: From<Error>>(
         &self,
         todo: &Todo,
-        open: impl FnOnce() -> Result<Option<Block>, E>,
+        records: &Records,
+        read: Option<Reading>,
+        describe: impl FnOnce(OpenMessages) -> Result<Block, E>,
     ) -> Result<Searcher, E> {
         // First, so that messages which are closed meanwhile are found as open or as closed ones.
-        let open = open()?;
-        let searcher = self.searcher(todo)?;
+        let open = records.open_messages(todo)?.map(describe).transpose()?;
+        let searcher = self.searcher_of(todo, read)?;
         Ok(match open {
-            Some(open) => searcher.with_open(open)?,
+            Some(open) => searcher.with_open_of(records, open)?,
             None => searcher,
         })
     }
