@@ -107,4 +107,7 @@ const sessionShown = async (page) => {
 /** Waits until the list of sessions is there. */
 const listShown = (page) => page.locator("#sessions-title").waitFor();
 
-module.exports = { asked, browser, closeBrowser, closeWindows, listShown, sessionShown, visit };
+/** Where a page is, as it says itself: the browser reports an address that a page has changed a moment later. */
+const addressOf = async (page) => new URL(await page.evaluate(() => location.href));
+
+module.exports = { addressOf, asked, browser, closeBrowser, closeWindows, listShown, sessionShown, visit };

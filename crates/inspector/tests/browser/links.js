@@ -3,7 +3,7 @@
 
 const assert = require("node:assert/strict");
 const { test } = require("node:test");
-const { listShown, sessionShown, visit } = require("./browser.js");
+const { addressOf, listShown, sessionShown, visit } = require("./browser.js");
 const { examples } = require("./stores.js");
 
 test("links: ?q= asks the question again, in the list and in a session", async () => {
@@ -59,16 +59,16 @@ test("links: ?message= goes to the message, and #call= to the call", async () =>
   const { page, close } = await visit(server, "/sessions/coding-session?message=14");
   await sessionShown(page);
   assert.equal(await page.locator(".said.target").getAttribute("id"), "m14");
-  const isInPane = await page.evaluate(() => {
+  // In sight.
+  await page.waitForFunction(() => {
     const [row, pane] = [".said.target", "#pane-all > div"].map((one) => document.querySelector(one).getBoundingClientRect());
     return row.top >= pane.top && row.top < pane.bottom && pane.top < innerHeight;
   });
-  assert.ok(isInPane, "the message is in sight");
   await page.goto(`${server.address}/sessions/coding-session#call=7`);
   await sessionShown(page);
   assert.equal(await page.locator("#call").inputValue(), "7");
   await page.keyboard.press("ArrowRight");
-  assert.equal(new URL(page.url()).hash, "#call=8");
+  assert.equal((await addressOf(page)).hash, "#call=8");
   await page.reload();
   await sessionShown(page);
   assert.equal(await page.locator("#call").inputValue(), "8");

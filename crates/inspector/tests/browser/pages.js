@@ -3,7 +3,7 @@
 
 const assert = require("node:assert/strict");
 const { test } = require("node:test");
-const { listShown, sessionShown, visit } = require("./browser.js");
+const { addressOf, listShown, sessionShown, visit } = require("./browser.js");
 const { agents, examples } = require("./stores.js");
 
 test("the list of sessions opens, the newest first, with what was saved", async () => {
@@ -11,7 +11,7 @@ test("the list of sessions opens, the newest first, with what was saved", async 
   const { page, answer, close } = await visit(server, "/");
   await listShown(page);
   assert.equal(answer.status(), 200);
-  assert.equal(new URL(page.url()).search, "", "the token leaves the address");
+  assert.equal((await addressOf(page)).search, "", "the token leaves the address");
   const { sessions, savings } = await server.api("sessions");
   const shown = await page.locator("#sessions .session .id").allTextContents();
   assert.deepEqual(shown, sessions.map((session) => session.id));
