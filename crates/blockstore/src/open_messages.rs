@@ -28,12 +28,12 @@ impl Records {
         let Some(range) = last.and_then(|last| SeqRange::new(first, last)) else {
             return Ok(None);
         };
-        let messages = self.messages_around(todo, range.as_u64())?;
+        let messages = self.messages_each(todo, range.as_u64())?;
         Ok(Some(OpenMessages { id: BlockId::new(todo.id().clone(), n), range, messages }))
     }
 
-    /// See [`BlockStore::messages_around`](crate::BlockStore::messages_around).
-    pub(crate) fn messages_around(
+    /// See [`BlockStore::messages_each`](crate::BlockStore::messages_each).
+    pub(crate) fn messages_each(
         &self,
         todo: &Todo,
         range: Range<u64>,

@@ -16,7 +16,7 @@ use crate::omission::Omission;
 use crate::payload_texts::PayloadTexts;
 use crate::vectors::{self, MessageVectors};
 use crate::{Error, Head};
-use foldback_core::{Block, Offload, PayloadRef, StoredMessage, TodoId};
+use foldback_core::{Block, Offload, PayloadRef, SeqNo, StoredMessage, TodoId};
 use foldback_kv::{Key, Kv, Space, Todo};
 use serde::de::DeserializeOwned;
 use std::ops::Range;
@@ -203,6 +203,21 @@ impl Records {
     pub(crate) fn vectors(&self, todo: &Todo, seq: u64) -> Result<Option<MessageVectors>, Error> {
         let bytes = self.get(todo, Space::Vector, seq)?;
         bytes.map(|bytes| read_vectors(todo, seq, &bytes)).transpose()
+    }
+
+    /// See [`BlockStore::without_vectors`](crate::BlockStore::without_vectors).
+    pub(crate) fn without_vectors(
+        &self,
+        todo: &Todo,
+        model_id: &str,
+        range: Range<u64>,
+    ) -> Result<Vec<SeqNo>, Error> {
+        let Scanned { found, .. } = self.scanned(todo, Space::Vector, range.clone())?;
+        let is_of_model = |bytes: &Vec<u8>| {
+            vectors::decode(bytes).is_ok_and(|vectors| vectors.model_id == model_id)
+        };
+        let lacks = |n: &u64| !found.get(n).is_some_and(is_of_model);
+        Ok(range.filter(lacks).map(SeqNo).collect())
     }
 
     /// Returns how the messages of a block, which may have been read ahead, refer to the payloads that they carry. Messages

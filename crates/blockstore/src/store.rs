@@ -209,17 +209,13 @@ impl BlockStore {
         self.records.messages(todo, range)
     }
 
-    /// Returns the messages of a range as [`messages`](Self::messages) does, each with its number, and for a damaged or
-    /// missing one the error.
+    /// Returns the messages of a range as [`messages`](Self::messages) does, each with its number; a damaged or missing
+    /// one as its error.
     ///
     /// # Errors
     /// When the store fails.
-    pub fn messages_around(
-        &self,
-        todo: &Todo,
-        range: Range<u64>,
-    ) -> Result<Vec<ReadMessage>, Error> {
-        self.records.messages_around(todo, range)
+    pub fn messages_each(&self, todo: &Todo, range: Range<u64>) -> Result<Vec<ReadMessage>, Error> {
+        self.records.messages_each(todo, range)
     }
 
     /// Returns the messages that no closed block holds; `None` if there are none. If the last closed blocks are damaged,
@@ -261,6 +257,20 @@ impl BlockStore {
     /// When the store fails or the record is damaged.
     pub fn vectors(&self, todo: &Todo, seq: SeqNo) -> Result<Option<MessageVectors>, Error> {
         self.records.vectors(todo, seq.0)
+    }
+
+    /// Returns which messages of a range have no vectors of a model that can be read, ascending. Those that are not
+    /// recorded are among them.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn without_vectors(
+        &self,
+        todo: &Todo,
+        model_id: &str,
+        range: Range<u64>,
+    ) -> Result<Vec<SeqNo>, Error> {
+        self.records.without_vectors(todo, model_id, range)
     }
 
     /// Returns a snapshot to search. It holds every block that this or any other process had committed when it was

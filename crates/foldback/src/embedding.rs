@@ -1,6 +1,7 @@
 //! Manages which embedder a store uses, and re-embeds its messages when that changes.
 
 mod background;
+mod due;
 mod examine;
 mod reembed;
 mod stored;

@@ -88,7 +88,7 @@ pub(crate) fn read_open(
     from: SeqNo,
     to: SeqNo,
 ) -> Result<Vec<Open>, Error> {
-    let stored = memory.blocks.messages_around(todo, from.0..to.0)?;
+    let stored = memory.blocks.messages_each(todo, from.0..to.0)?;
     let times = |(_, stored): &ReadMessage| stored.as_ref().ok().map(|stored| stored.recorded_at);
     let mut at = stored.iter().find_map(times).unwrap_or_default();
     let mut open = Vec::with_capacity(stored.len());

@@ -4,17 +4,19 @@
 //! after the last batch. One process at a time does it, under a lock in the store's folder.
 
 use super::EmbeddingProgress;
+use super::due::PART;
 use super::stored::{failures, own_model, set_failures};
 use crate::Error;
 use crate::error::Failure;
-use crate::message_vectors::{text_of, vectors_of_each, windows_of};
-use crate::texts::{self, Texts};
+use crate::message_vectors::{vectors_of_each, windows_of};
+use crate::texts::Texts;
 use foldback_backend_store::BackendStore;
-use foldback_blockstore::{AllTodos, BlockStore, Error as BlockError};
+use foldback_blockstore::{AllTodos, BlockStore};
 use foldback_core::{EmbedError, Embedder, Message, SeqNo, Vectors};
 use foldback_embedder::WordsOnly;
 use foldback_kv::{Kv, Registry, Todo};
 use std::fs::{File, OpenOptions, TryLockError};
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,11 +27,11 @@ const BATCH_MESSAGES: usize = 64;
 const BATCH_VECTORS: usize = 64;
 
 /// A run of this many messages that need nothing is noted, so that they are not examined again.
-const NOTED: u64 = 256;
+pub(super) const NOTED: u64 = 256;
 
 /// A process that ends before examining this many messages waits for them while closing, so that
 /// many short processes also finish the work.
-const LOOKS: u64 = 4_096;
+pub(super) const LOOKS: u64 = 4_096;
 
 /// A model that refuses this many texts in a row is assumed to refuse all.
 const REFUSED: u32 = 32;
@@ -121,22 +123,6 @@ impl Texts for Work {
 }
 
 impl Work {
-    /// Returns how many messages have the wanted vectors, or need none.
-    pub(crate) fn progress(&self) -> Result<EmbeddingProgress, Error> {
-        let mut progress = EmbeddingProgress::default();
-        self.for_each_todo(|todo| {
-            let messages = self.blocks.head(todo)?.messages;
-            progress.messages += messages;
-            let done = self.done(todo)?.min(messages);
-            progress.done += done;
-            for seq in done..messages {
-                progress.done += u64::from(self.due(todo, seq)?.is_none());
-            }
-            Ok(true)
-        })?;
-        Ok(progress)
-    }
-
     /// Works, or waits for another process that does, until nothing is left or another embedder is chosen. What others
     /// record meanwhile with another embedder is embedded too, as far as they allow it.
     pub(crate) fn run_to_the_end(
@@ -213,26 +199,6 @@ impl Work {
         Ok(turn)
     }
 
-    /// Returns whether anything needs doing or noting, as found before `stop`.
-    fn is_due(&self, stop: &AtomicBool) -> Result<bool, Error> {
-        let mut looked = 0;
-        let mut found = false;
-        let is_over = |looked: u64| stop.load(Ordering::Relaxed) && looked >= LOOKS;
-        self.for_each_todo(|todo| {
-            let (from, to) = (self.done(todo)?, self.blocks.head(todo)?.messages);
-            found = self.blocks.vector_state(todo)?.indexes_stale || to - from.min(to) >= NOTED;
-            for seq in from..to {
-                if found || is_over(looked) {
-                    break;
-                }
-                looked += 1;
-                found = self.due(todo, seq)?.is_some();
-            }
-            Ok(!(found || is_over(looked)))
-        })?;
-        Ok(found)
-    }
-
     fn reembed(&self, todo: &Todo, course: &mut Course<'_, '_>) -> Result<Turn, Error> {
         let messages = self.blocks.head(todo)?.messages;
         let mut from = self.done(todo)?;
@@ -266,12 +232,13 @@ impl Work {
     fn make(
         &self,
         todo: &Todo,
-        range: std::ops::Range<u64>,
+        range: Range<u64>,
         course: &mut Course<'_, '_>,
     ) -> Result<Made, Error> {
         let mut made = Made { until: range.start, ..Made::default() };
-        let mut due: Vec<(u64, Message)> = Vec::new();
+        let mut due: Vec<(SeqNo, Message)> = Vec::new();
         let mut rows = 0;
+        let (mut lacking, mut looked) = (Vec::new(), range.start);
         while made.until < range.end.min(range.start + LOOKS)
             && due.len() < BATCH_MESSAGES
             && rows < BATCH_VECTORS
@@ -280,10 +247,18 @@ impl Work {
             if made.stopped {
                 break;
             }
+            if made.until == looked {
+                let part = looked..range.end.min(looked + PART);
+                looked = part.end;
+                lacking = self.blocks.without_vectors(todo, &self.model_id, part)?;
+            }
             course.looked += 1;
-            if let Some(message) = self.due(todo, made.until)? {
+            let seq = SeqNo(made.until);
+            if lacking.binary_search(&seq).is_ok()
+                && let Some(message) = self.due(todo, seq)?
+            {
                 rows += windows_of(self.embedder.as_ref(), &message);
-                due.push((made.until, message));
+                due.push((seq, message));
             }
             made.until += 1;
         }
@@ -294,7 +269,7 @@ impl Work {
                 Ok(vectors) => {
                     course.refused_in_a_row = 0;
                     if !vectors.is_empty() {
-                        made.vectors.push((SeqNo(*seq), vectors));
+                        made.vectors.push((*seq, vectors));
                     }
                 }
                 Err(error) => {
@@ -336,30 +311,6 @@ impl Work {
             return Ok(());
         }
         set_failures(kv, &noted)
-    }
-    /// Returns the number below which all messages are done.
-    fn done(&self, todo: &Todo) -> Result<u64, Error> {
-        let state = self.blocks.vector_state(todo)?;
-        Ok(if state.model_id == self.model_id { state.until } else { 0 })
-    }
-
-    /// Returns the message if it lacks the wanted vectors and has something to embed.
-    fn due(&self, todo: &Todo, seq: u64) -> Result<Option<Message>, Error> {
-        match self.blocks.vectors(todo, SeqNo(seq)) {
-            Ok(Some(vectors)) if vectors.model_id == self.model_id => return Ok(None),
-            // They are rebuilt.
-            Ok(_) | Err(BlockError::Corrupt { .. }) => {}
-            Err(error) => return Err(error.into()),
-        }
-        let stored = match self.blocks.messages(todo, seq..seq + 1) {
-            Ok(stored) => stored,
-            Err(BlockError::Corrupt { .. }) => return Ok(None),
-            Err(error) => return Err(error.into()),
-        };
-        let Some(stored) = stored.first().filter(|stored| !stored.recall) else { return Ok(None) };
-        // `verify` reports what is damaged.
-        let message = texts::fill(self, todo, SeqNo(seq), stored, 0).ok();
-        Ok(message.filter(|message| !text_of(message).trim().is_empty()))
     }
 
     /// Takes the lock, which is held while the file is open; `None` if another process has it.
