@@ -127,7 +127,7 @@ impl Cache {
         let mut state = slot.state.lock();
         let Reading { changed, records, .. } = match read.filter(|read| read.continues(&state)) {
             Some(read) => read,
-            None => self.read(todo, &state.position(), self.records.changed_in(todo)?)?,
+            None => self.read_new(todo, &state)?,
         };
         let broken = state.disk.as_ref().is_some_and(|disk| disk.is_broken());
         let is_other_index = self.has_other_index(todo, &state);
@@ -243,7 +243,8 @@ impl Cache {
             if state.tried != Some(now) {
                 state.tried = Some(now);
                 if let Ok(Some(disk)) = self.open(&folder, todo, state.disk.as_deref())
-                    && disk.fit(records, todo)? == Fit::Fits
+                    // Another process may have written it after what was read ahead.
+                    && disk.fit(&self.records, todo)? == Fit::Fits
                 {
                     self.search_disk(state, disk);
                 }

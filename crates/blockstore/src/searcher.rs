@@ -83,7 +83,7 @@ impl Searcher {
 
     /// Like [`with_open`](Self::with_open), with records that may have been read ahead.
     pub(crate) fn with_open_of(mut self, records: &Records, block: Block) -> Result<Self, Error> {
-        let Some(block) = self.still_open(records, block)? else { return Ok(self) };
+        let Some(block) = self.still_open(block)? else { return Ok(self) };
         let memory = self.memory.read();
         let on_disk = |n| self.disk.as_ref().is_some_and(|disk| disk.carried.holds(n));
         let is_known = |n| memory.carries(n) || on_disk(n);
@@ -106,12 +106,12 @@ impl Searcher {
 
     /// Returns the open messages that no closed block holds and that are searched. Its description is that of the
     /// whole.
-    fn still_open(&self, records: &Records, mut block: Block) -> Result<Option<Block>, Error> {
+    fn still_open(&self, mut block: Block) -> Result<Option<Block>, Error> {
         let next = self.blocks.saturating_add(1);
         if block.header.block_id.n() >= next {
             return Ok(Some(block).filter(|block| block.header.block_id.n() == next));
         }
-        let closed = match records.block(&self.todo, self.blocks) {
+        let closed = match self.records.block(&self.todo, self.blocks) {
             Err(Error::Corrupt { .. }) => None,
             closed => closed?,
         };

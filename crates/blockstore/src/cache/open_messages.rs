@@ -46,9 +46,10 @@ impl Cache {
         let mut state = slot.state.lock();
         // They are not kept if there was a commit meanwhile, or if something is missing that the next search tries again.
         let is_whole = open.as_ref().is_none_or(|open| open.is_whole());
-        state.open =
-            (state.changed == Some(changed) && is_whole).then_some(Known { changed, open });
-        self.account(todo, &slot, &state);
+        if state.changed == Some(changed) && is_whole {
+            state.open = Some(Known { changed, open });
+            self.account(todo, &slot, &state);
+        }
         Ok(searcher)
     }
 

@@ -10,7 +10,7 @@ pub(super) struct Reading {
     /// The todo's change counter before they were read, so that they are at least as new.
     pub(super) changed: u64,
     pub(super) records: Records,
-    /// The change counter of the state.
+    /// That of the state when they were read.
     since: Option<u64>,
 }
 
@@ -40,15 +40,23 @@ impl State {
 }
 
 impl Cache {
-    /// Reads a todo whose change counter is given, for a state that has read it up to a position.
+    /// Reads what is new of a todo for a state.
+    pub(super) fn read_new(&self, todo: &Todo, state: &State) -> Result<Reading, Error> {
+        let changed = self.records.changed_in(todo)?;
+        if state.changed == Some(changed) {
+            return Ok(Reading { changed, records: self.records.clone(), since: state.changed });
+        }
+        self.read(todo, &state.position(), changed)
+    }
+
+    /// Reads a todo whose change counter is given, from a position on.
     pub(super) fn read(
         &self,
         todo: &Todo,
         from: &Position,
         changed: u64,
     ) -> Result<Reading, Error> {
-        let end = from.end.filter(|_| from.changed != Some(changed) && self.records.are_remote());
-        let records = match end {
+        let records = match from.end.filter(|_| self.records.are_remote()) {
             Some((block, message)) => self.records.with_tail(todo, block, message)?,
             None => self.records.clone(),
         };

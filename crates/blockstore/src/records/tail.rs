@@ -21,12 +21,12 @@ struct Part {
     found: Vec<(u64, Vec<u8>)>,
 }
 
-/// At most this many records of a kind are read ahead.
+/// Where there are this many records of a kind, none is read ahead.
 const MOST: usize = 256;
 
 impl Records {
     /// Returns the same records. Of a todo's blocks those from `block` on, and of its messages those from `message` on,
-    /// are as they are now, up to a number of each.
+    /// are as they are now, unless there are many or some are damaged.
     pub(crate) fn with_tail(&self, todo: &Todo, block: u32, message: u64) -> Result<Self, Error> {
         let ranges = [
             (Space::Block, u64::from(block)..Key::N_END),
@@ -42,12 +42,11 @@ impl Records {
             }
             Err(error) => return Err(Error::of(todo.id(), error)),
         };
-        let parts = ranges.into_iter().zip(scans.found).map(|((space, mut range), found)| {
-            if found.len() >= MOST {
-                range.end = found.last().map_or(range.start, |(n, _)| n + 1);
-            }
-            Part { space, range, found }
-        });
+        if scans.found.iter().any(|found| found.len() >= MOST) {
+            return Ok(self.clone());
+        }
+        let parts = ranges.into_iter().zip(scans.found);
+        let parts = parts.map(|((space, range), found)| Part { space, range, found });
         let tail = Tail { todo: todo.no(), head: scans.head, parts: parts.collect() };
         Ok(Self { tail: Some(Arc::new(tail)), ..self.clone() })
     }
@@ -75,16 +74,16 @@ impl Tail {
         Some(found.take(limit).cloned().collect())
     }
 
-    /// Returns a record, if it was read: `None` within for one that does not exist.
+    /// Returns a record, if it was read; the inner `None` is one that does not exist.
     pub(super) fn get(&self, space: Space, n: u64) -> Option<Option<Vec<u8>>> {
         let found = self.scan(space, n..n.saturating_add(1), 1)?;
         Some(found.into_iter().next().map(|(_, bytes)| bytes))
     }
 
-    /// Returns the last record, if it was read: `None` within if there is none at all.
+    /// Returns the last record, if it was read; with the inner `None` there is none at all.
     pub(super) fn last(&self, space: Space) -> Option<Option<(u64, Vec<u8>)>> {
-        let is_end = |part: &&Part| part.space == space && part.range.end == Key::N_END;
-        let part = self.parts.iter().find(is_end)?;
+        let has_end = |part: &&Part| part.space == space && part.range.end == Key::N_END;
+        let part = self.parts.iter().find(has_end)?;
         let last = part.found.last().cloned();
         (last.is_some() || part.range.start == 0).then_some(last)
     }
