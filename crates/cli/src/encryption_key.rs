@@ -4,6 +4,7 @@ use crate::cli::Globals;
 use crate::error::CliError;
 use foldback::EncryptionKey;
 use foldback_kv::Engine;
+use std::fmt::Display;
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 
@@ -17,7 +18,7 @@ pub(crate) fn encryption_key(globals: &Globals) -> Result<Option<EncryptionKey>,
         return Ok(None);
     }
     let settings = &globals.settings.memory;
-    if let Some(text) = std::env::var(VARIABLE).ok().filter(|key| !key.trim().is_empty()) {
+    if let Some(text) = of_environment() {
         return read(VARIABLE, &text).map(Some);
     }
     if let Some(file) = &settings.encryption_key_file {
@@ -34,6 +35,28 @@ pub(crate) fn encryption_key(globals: &Globals) -> Result<Option<EncryptionKey>,
         *printed = Some(of_command(command)?);
     }
     Ok(printed.clone())
+}
+
+/// Returns the place that the key is taken from, if there is one: a variable, or a setting with its value.
+pub(crate) fn place(globals: &Globals) -> Option<String> {
+    let settings = &globals.settings.memory;
+    let named = |key: &str, value: &dyn Display| {
+        // Where the setting was made is where it has to be changed.
+        let made = globals.settings.source_of(key).unwrap_or_default();
+        format!("{key} ({made}), {value},")
+    };
+    if of_environment().is_some() {
+        return Some(VARIABLE.to_owned());
+    }
+    if let Some(file) = &settings.encryption_key_file {
+        return Some(named("memory.encryption_key_file", &file.display()));
+    }
+    let command = settings.encryption_key_command.as_ref()?;
+    Some(named("memory.encryption_key_command", command))
+}
+
+fn of_environment() -> Option<String> {
+    std::env::var(VARIABLE).ok().filter(|key| !key.trim().is_empty())
 }
 
 /// Returns the key that a shell command prints. The command can ask its user through the terminal.

@@ -1,14 +1,15 @@
 //! `foldback encryption`.
 
 use crate::cli::Globals;
-use crate::encryption_key::{VARIABLE, encryption_key, read};
+use crate::encryption_key::{VARIABLE, encryption_key, place, read};
 use crate::error::{CliError, Outcome};
 use crate::output::Output;
 use crate::store;
 use clap::{Args, Subcommand};
+use foldback::EncryptionKey;
 use foldback_kv::Mode;
 use serde::Serialize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Show whether the store is encrypted, and change its key
 ///
@@ -66,24 +67,43 @@ impl Encryption {
 
 fn status(globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
     let dir = store::folder(globals)?;
-    let key_given = encryption_key(globals)?.is_some();
+    let key = encryption_key(globals)?;
+    let key_given = key.is_some();
     let is_marked = foldback_kv::is_encrypted(&dir)?;
-    if !is_marked || key_given {
+    let is_plain = match &key {
+        Some(key) if !is_marked => is_refused_as_plain(&dir, globals, key)?,
+        _ => false,
+    };
+    if !is_plain && (!is_marked || key_given) {
         // This checks whether there is a store, and whether the key opens it.
         drop(store::open_for_reading(globals)?);
     }
     // With a key, only a store of that key opens.
-    let encrypted = is_marked || key_given;
+    let encrypted = is_marked || (key_given && !is_plain);
     if out.is_json() {
         out.json(&StatusJson { encrypted, key_given })?;
     } else {
         out.line(match (encrypted, key_given) {
-            (false, _) => "the store is not encrypted".to_owned(),
+            (false, false) => "the store is not encrypted".to_owned(),
+            (false, true) => format!(
+                "the store is not encrypted, although {} gives a key; other commands refuse a key for it",
+                place(globals).unwrap_or_default()
+            ),
             (true, true) => "the store is encrypted, and the key opens it".to_owned(),
             (true, false) => format!("the store is encrypted; no key is given ({VARIABLE})"),
         })?;
     }
     Ok(Outcome::Done)
+}
+
+/// Whether there is a store that takes no key, because it is not encrypted.
+fn is_refused_as_plain(
+    dir: &Path,
+    globals: &Globals,
+    key: &EncryptionKey,
+) -> Result<bool, CliError> {
+    let opened = foldback_kv::open_with(dir, globals.truth()?, Mode::ReadOnly, Some(key));
+    Ok(matches!(opened, Err(foldback_kv::Error::NotEncrypted { .. })))
 }
 
 impl Rekey {
@@ -113,6 +133,9 @@ impl Rekey {
                     "the store has the new key; until `foldback compact` is done, the old one still opens parts of its files"
                 }
             })?;
+        }
+        if let Some(place) = place(globals) {
+            out.note(format_args!("{place} still gives the old key; it must give the new one now"));
         }
         compacted?;
         Ok(Outcome::Done)

@@ -114,6 +114,7 @@ fn s14_a_store_is_copied_converted_and_given_another_key() {
     let new = shell.write("new", OTHER);
     let rekeyed = with_key(&shell, &["encryption", "rekey", "--new-key-file", &new]);
     assert_eq!(rekeyed.code, 0, "{rekeyed:?}");
+    assert!(rekeyed.stderr.contains("FOLDBACK_ENCRYPTION_KEY still gives the old"), "{rekeyed:?}");
     assert_eq!(with_key(&shell, &["todos"]).code, 2);
     let verified = ran(&shell, &["verify"], &[("FOLDBACK_ENCRYPTION_KEY", OTHER)]);
     assert_eq!(verified.code, 0, "{verified:?}");
@@ -128,4 +129,31 @@ fn s14_a_store_is_copied_converted_and_given_another_key() {
     command.arg("--store").arg(shell.path("plain")).args(["import", &all]);
     assert_eq!(Ran::of(command.output().unwrap()).code, 0);
     assert_ne!(leaks(&shell.path("plain")), Vec::<String>::new());
+}
+
+#[test]
+fn s14_the_status_of_a_store_that_is_not_encrypted_is_no_error_with_a_key() {
+    let shell = Shell::with_quay();
+    let seen = with_key(&shell, &["encryption", "status"]);
+    assert_eq!(seen.code, 0, "{seen:?}");
+    assert!(seen.text().contains("not encrypted, although FOLDBACK_ENCRYPTION_KEY"), "{seen:?}");
+    let seen = with_key(&shell, &["--json", "encryption", "status"]);
+    assert_eq!(seen.json(), serde_json::json!({ "encrypted": false, "key_given": true }));
+    // A store that is missing, or has another key, is still refused.
+    let refused = ran(&filled(), &["encryption", "status"], &[("FOLDBACK_ENCRYPTION_KEY", OTHER)]);
+    assert_eq!(refused.code, 2, "{refused:?}");
+    assert_eq!(with_key(&Shell::new(), &["encryption", "status"]).code, 1);
+}
+
+#[test]
+fn s14_a_new_key_names_the_setting_that_gives_the_old_one() {
+    let shell = filled();
+    let (old, new) = (shell.write("old", KEY), shell.write("new", OTHER));
+    let settings = shell.write("own.toml", "[memory]\nencryption_key_file = \"old\"\n");
+    let rekey = ["--config", &settings, "--json", "encryption", "rekey", "--new-key-file", &new];
+    let rekeyed = ran(&shell, &rekey, &[]);
+    assert_eq!(rekeyed.json(), serde_json::json!({ "rekeyed": true }));
+    for named in ["memory.encryption_key_file", &old, "own.toml:2"] {
+        assert!(rekeyed.stderr.contains(named), "{named}: {rekeyed:?}");
+    }
 }
