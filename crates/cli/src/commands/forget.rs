@@ -2,9 +2,9 @@
 
 use crate::cli::Globals;
 use crate::error::{CliError, Outcome};
-use crate::output::{self, Output, style, text};
+use crate::output::{self, Output, question, style, text};
 use crate::run::Runs;
-use crate::store;
+use crate::{store, walk};
 use clap::Args;
 use foldback::core::{TenantId, TodoId};
 use foldback::{ErrorKind as Kind, Memory, Truth, release_reserve};
@@ -16,6 +16,9 @@ use std::io::ErrorKind;
 ///
 /// Without `--todo`, `--tenant NAME` deletes the tenant: its token, all its todos, and its store.
 ///
+/// At a terminal, what goes is shown, and deleted once you have agreed; with --json, and without a terminal on stdin, nothing
+/// is asked.
+///
 /// From then on, no search finds anything of it. `compact` removes its bytes from the files. What was typed in
 /// `foldback chat` stays in the store's `chat_history`, which is shared by all conversations. The command works on a
 /// full disk, too: the store keeps 1 MiB in reserve for that.
@@ -26,6 +29,10 @@ pub(crate) struct Forget {
     /// The todo; `foldback todos` lists them
     #[arg(long, value_name = "ID", required_unless_present = "tenant")]
     todo: Option<TodoId>,
+
+    /// Delete without asking
+    #[arg(short, long)]
+    yes: bool,
 }
 
 #[derive(Serialize)]
@@ -44,11 +51,20 @@ struct TenantJson {
 impl Forget {
     pub(crate) fn run(self, globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
         // A tenant is deleted if the command line names it, not the environment.
+        let asks = !self.yes && !out.is_json() && question::can_be_answered();
         let todo_id = match (self.todo, &globals.tenant) {
             (Some(todo), _) => todo,
-            (None, Some(tenant)) => return forget_tenant(tenant, globals, out),
+            (None, Some(tenant)) => {
+                if asks && !agreed(&of_tenant(tenant, globals)?, out)? {
+                    return Ok(Outcome::NotClean);
+                }
+                return forget_tenant(tenant, globals, out);
+            }
             (None, None) => return Err(CliError::Usage("--todo ID was expected".to_owned())),
         };
+        if asks && !agreed(&of_todo(&todo_id, globals)?, out)? {
+            return Ok(Outcome::NotClean);
+        }
         let memory = open(globals)?;
         memory.find(&todo_id)?;
         // A damaged todo must be forgettable, too.
@@ -69,6 +85,55 @@ impl Forget {
         }
         Ok(Outcome::Done)
     }
+}
+
+/// Asks whether to delete this.
+fn agreed(what: &str, out: &Output) -> Result<bool, CliError> {
+    let is_agreed = question::agreed(&format!("Delete {} for good?", text::plain(what)))?;
+    if !is_agreed {
+        out.note("nothing was deleted");
+    }
+    Ok(is_agreed)
+}
+
+/// What is deleted with a todo, in words. The store is not held open while somebody thinks about it.
+fn of_todo(todo_id: &TodoId, globals: &Globals) -> Result<String, CliError> {
+    let memory = store::open_for_reading(globals)?;
+    let todo = memory.find(todo_id)?;
+    // What is damaged can be deleted, too.
+    let messages = memory.len(todo_id).unwrap_or(0);
+    let blocks = memory.closed_blocks(todo_id).unwrap_or(0);
+    let mut parts =
+        vec![text::count(messages, "message"), text::count(u64::from(blocks), "closed block")];
+    let payloads = memory.payloads().metas(&todo, 0, usize::MAX).unwrap_or_default();
+    if !payloads.is_empty() {
+        let bytes = payloads.iter().map(|payload| payload.bytes).sum();
+        let payloads = text::count(payloads.len() as u64, "payload");
+        parts.push(format!("{payloads} of {}", text::bytes(bytes)));
+    }
+    let runs = Runs::of(globals)?.of_todo(todo_id)?.len() as u64;
+    if runs > 0 {
+        parts.push(text::count(runs, "run"));
+    }
+    Ok(format!("{todo_id} ({})", parts.join(", ")))
+}
+
+/// What is deleted with a tenant, in words.
+fn of_tenant(tenant: &TenantId, globals: &Globals) -> Result<String, CliError> {
+    let own = match store::open_for_reading(globals) {
+        Ok(own) => own,
+        // There may be something left of it.
+        Err(CliError::NotFound(_)) => return Ok(format!("what is left of the tenant {tenant}")),
+        Err(error) => return Err(error),
+    };
+    let (mut todos, mut messages) = (0, 0);
+    for todo in walk::todos(&own) {
+        todos += 1;
+        messages += own.len(&todo?).unwrap_or(0);
+    }
+    let bytes = text::bytes(store::bytes_of(&store::folder(globals)?));
+    let (todos, messages) = (text::count(todos, "todo"), text::count(messages, "message"));
+    Ok(format!("the tenant {tenant} ({todos}, {messages}, {bytes} on this disk)"))
 }
 
 fn open(globals: &Globals) -> Result<Memory, CliError> {

@@ -5,6 +5,7 @@ pub(crate) mod json;
 pub(crate) mod message;
 pub(crate) mod progress;
 pub(crate) mod prompt;
+pub(crate) mod question;
 pub(crate) mod snippet;
 pub(crate) mod style;
 pub(crate) mod table;

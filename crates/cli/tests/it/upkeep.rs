@@ -3,6 +3,9 @@
 use crate::provider::Provider;
 use crate::run::run;
 use crate::shell::{Shell, line, names, quay};
+use crate::terminal::{has_terminal, on_a_terminal};
+use std::io::Write as _;
+use std::process::Stdio;
 
 #[test]
 fn a_copy_is_a_store() {
@@ -30,6 +33,48 @@ fn what_is_forgotten_is_gone_and_the_rest_stays() {
     assert_eq!(shell.ok(&["export", "--todo", "other"]).text(), line("other", quay()));
     shell.ok(&["compact"]);
     shell.ok(&["verify"]);
+}
+
+/// At a terminal nothing is deleted without a yes; elsewhere, scripts go on as before.
+#[test]
+fn a_person_is_asked_before_anything_is_forgotten() {
+    if !has_terminal() {
+        return;
+    }
+    let shell = Shell::with_quay();
+    let early = shell.write("early.jsonl", line("early", quay()));
+    shell.ok(&["tenant", "add", "acme"]);
+    shell.ok(&["--tenant", "acme", "import", &early]);
+    let answered = |args: &[&str], answer: &str| {
+        let mut command = shell.command();
+        command.arg("--store").arg(shell.store()).args(args);
+        let mut terminal = on_a_terminal(&command, "");
+        let mut script = terminal.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        script.stdin.take().unwrap().write_all(answer.as_bytes()).unwrap();
+        let ran = script.wait_with_output().unwrap();
+        (ran.status.code().unwrap(), String::from_utf8(ran.stdout).unwrap())
+    };
+    let forget = ["forget", "--todo", "quay"];
+    for no in ["n\n", "\n"] {
+        let (code, shown) = answered(&forget, no);
+        let asked = format!("Delete quay ({} messages, ", quay().len());
+        assert!(shown.contains(&asked) && shown.contains("2 payloads of "), "{shown}");
+        assert!(code == 1 && shown.contains("nothing was deleted"), "{code}: {shown}");
+    }
+    assert_eq!(shell.todos(), ["quay"]);
+    let (code, shown) = answered(&["forget", "--todo", "quey"], "y\n");
+    assert!(code == 1 && !shown.contains("Delete"), "{code}: {shown}");
+    let (code, shown) = answered(&forget, "y\n");
+    assert!(code == 0 && shown.contains("forgotten: "), "{code}: {shown}");
+    assert!(shell.todos().is_empty());
+
+    let tenant = ["forget", "--tenant", "acme"];
+    let (code, shown) = answered(&tenant, "no\n");
+    let asked = format!("Delete the tenant acme (1 todo, {} messages, ", quay().len());
+    assert!(code == 1 && shown.contains(&asked), "{code}: {shown}");
+    assert_eq!(shell.json(&["--tenant", "acme", "todos"])[0]["todo_id"], "early");
+    let (code, shown) = answered(&[&tenant[..], &["-y"]].concat(), "");
+    assert!(code == 0 && !shown.contains("Delete"), "{code}: {shown}");
 }
 
 /// S9: a run whose record cannot be read goes with its todo, by its name; those of others stay.

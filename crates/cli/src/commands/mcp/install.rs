@@ -5,10 +5,10 @@ use super::client::{Client, Start};
 use crate::cli::Globals;
 use crate::error::{CliError, Outcome};
 use crate::outfile;
-use crate::output::{Output, style, text};
+use crate::output::{Output, question, style, text};
 use clap::Args;
 use serde::Serialize;
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io;
 use std::path::Path;
 
 /// Set up a client to start this server
@@ -51,7 +51,7 @@ struct FileOf {
     project: bool,
 
     /// Change the file without asking
-    #[arg(long)]
+    #[arg(short, long)]
     yes: bool,
 }
 
@@ -163,17 +163,11 @@ fn changed<'a>(before: &'a str, after: &'a str) -> Vec<(char, &'a str)> {
 
 /// Asks the user at the terminal whether to make the change.
 fn agreed() -> Result<bool, CliError> {
-    if !io::stdin().is_terminal() {
+    if !question::can_be_answered() {
         let what = "this change needs a terminal to confirm it; --yes makes it without asking";
         return Err(CliError::Usage(what.to_owned()));
     }
-    let failed =
-        |source| CliError::Io { what: "the question could not be asked".to_owned(), source };
-    let mut asked = io::stderr();
-    asked.write_all(b"Make this change? [y/N] ").and_then(|()| asked.flush()).map_err(failed)?;
-    let mut answer = String::new();
-    io::stdin().read_line(&mut answer).map_err(failed)?;
-    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+    question::agreed("Make this change?")
 }
 
 /// The text of a file; empty for a missing one.
