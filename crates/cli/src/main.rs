@@ -28,6 +28,7 @@ mod model_args;
 mod outfile;
 mod output;
 mod payloads;
+mod policy_names;
 mod replay;
 mod report;
 mod run;

@@ -99,6 +99,11 @@ mod tests {
             let choice: PolicyChoice = name.parse().unwrap();
             assert_eq!(choice.at(CacheTerms::default()).name(), name);
         }
+        for (short, name) in [("strict", "foldback"), ("cache-aware", "foldback-cache-aware")] {
+            let choice: PolicyChoice = short.parse().unwrap();
+            assert_eq!(choice.at(CacheTerms::default()).name(), name);
+            assert!(Policy::names().all(|known| known != short), "{short} is listed twice");
+        }
         let error = "cheapest".parse::<PolicyChoice>().unwrap_err().to_string();
         assert!(
             error.starts_with(

@@ -31,11 +31,12 @@ impl Policy {
         [Self::Foldback, Self::CacheAware].map(Self::name).into_iter().chain(baselines)
     }
 
-    /// Returns the policy with this name: one of [`all`](Self::all), or another mode of one of the others, such as
-    /// `stm-ltm:compress`.
+    /// Returns the policy with this name: one of [`all`](Self::all), by its [short name](Self::short_name), too, or another
+    /// mode of one of the others, such as `stm-ltm:compress`.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
-        let own = [Self::Foldback, Self::CacheAware].into_iter().find(|own| own.name() == name);
+        let is_own = |own: &Self| own.name() == name || own.short_name() == Some(name);
+        let own = [Self::Foldback, Self::CacheAware].into_iter().find(is_own);
         own.or_else(|| baseline(name).map(Self::Baseline))
     }
 
@@ -46,6 +47,16 @@ impl Policy {
             Self::Baseline(baseline) => baseline.name,
             Self::Foldback => "foldback",
             Self::CacheAware => "foldback-cache-aware",
+        }
+    }
+
+    /// Returns the name of its fold policy, which [`named`](Self::named) takes as well; `None` for one of the others.
+    #[must_use]
+    pub fn short_name(self) -> Option<&'static str> {
+        match self {
+            Self::Foldback => Some("strict"),
+            Self::CacheAware => Some("cache-aware"),
+            Self::Baseline(_) => None,
         }
     }
 

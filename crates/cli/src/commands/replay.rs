@@ -4,6 +4,7 @@ use super::import::{is_passed, tell, tell_odd, tell_skipped};
 use crate::cli::Globals;
 use crate::error::{CliError, Outcome};
 use crate::output::{Output, prompt, style, text};
+use crate::policy_names;
 use crate::replay::{
     Event, Many, Report, Run, Screen, Stop, Totals, recalls, replay, replay_baseline, summary,
 };
@@ -11,7 +12,7 @@ use crate::report::{Page, Picture, can_be_written, painted};
 use crate::sources::{Sourced, Sources, Survey, changed};
 use crate::store::{self, Temporary};
 use clap::Args;
-use clap::builder::{PossibleValuesParser, TypedValueParser as _};
+use clap::builder::TypedValueParser as _;
 use foldback::{KNOWN_SECRET, Memory, Options, ViewConfig};
 use foldback_core::{CacheTerms, Prompt, Timestamp, TodoId};
 use foldback_policies::Policy;
@@ -69,12 +70,12 @@ pub(crate) struct Replay {
     #[arg(long)]
     lenient: bool,
 
-    /// The policy that decides what a model is sent
+    /// The policy that decides what a model is sent; strict and cache-aware are short for the first two
     #[arg(
         long,
         value_name = "P",
         default_value = Policy::Foldback.name(),
-        value_parser = PossibleValuesParser::new(Policy::names()).map(policy),
+        value_parser = policy_names::parser(Policy::names()).map(policy),
     )]
     policy: Policy,
 

@@ -6,6 +6,7 @@ use super::outfit::{ALL, Outfit};
 use super::search_in::{NO_DOCUMENTS, SearchIn};
 use super::steps::StepSettings;
 use crate::error::CliError;
+use crate::policy_names;
 use crate::settings::Settings;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
@@ -31,11 +32,12 @@ pub(crate) struct RunSettings {
     )]
     strategy: Option<String>,
 
-    /// The policy that decides what the model is sent: foldback, or another approach [default: auto]
+    /// The policy that decides what the model is sent: foldback, or another approach [default: auto];
+    /// strict and cache-aware are short for foldback and foldback-cache-aware
     #[arg(
         long,
         value_name = "P",
-        value_parser = PossibleValuesParser::new(PolicyChoice::names()),
+        value_parser = policy_names::parser(PolicyChoice::names()),
     )]
     context: Option<String>,
 

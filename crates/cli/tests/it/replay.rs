@@ -173,6 +173,11 @@ fn lv4_the_memory_folds_by_cost_when_it_is_asked_to() {
     assert_eq!(report["policy"], "foldback-cache-aware");
     let (ours, full) = (&report["cost_units"], &report["full"]["cost_units"]);
     assert!(ours.as_f64().unwrap() < 0.6 * full.as_f64().unwrap(), "{ours} of {full}");
+    // The fold policy's own name is enough.
+    let short = shell.run_bare(&["replay", "--json", "--policy", "cache-aware", &file]).json();
+    assert_eq!(short["policy"], "foldback-cache-aware");
+    let strict = shell.run_bare(&["replay", "--json", "--policy", "strict", &file]).json();
+    assert_eq!(strict["policy"], "foldback");
     let args = ["replay", "--policy", "foldback-cache-aware", "--store", "s", &file];
     let ran = shell.run_bare(&args);
     assert_eq!(ran.code, 2);

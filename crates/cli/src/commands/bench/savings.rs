@@ -79,7 +79,8 @@ pub(crate) struct Savings {
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = value_parser!(u32))]
     agent_tools: u32,
 
-    /// Measure only these policies, separated by commas; auto is the one that these prices choose [default: all]
+    /// Measure only these policies, separated by commas; auto is the one that these prices choose, strict and cache-aware
+    /// are short for foldback and foldback-cache-aware [default: all]
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     policies: Vec<String>,
 
