@@ -2,7 +2,7 @@
 
 mod folder;
 
-pub(crate) use folder::{folder, tenants};
+pub(crate) use folder::{folder, tenants, usual};
 
 use crate::cli::Globals;
 use crate::encryption_key::{self, encryption_key};

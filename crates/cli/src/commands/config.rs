@@ -4,7 +4,8 @@ use crate::cli::Globals;
 use crate::error::{CliError, Outcome};
 use crate::outfile;
 use crate::output::{Output, style, text};
-use crate::settings::{Key, Places, Source, commented_file};
+use crate::settings::{Key, Places, Source, commented_file, default_of};
+use crate::store;
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use serde_json::Value;
@@ -16,8 +17,8 @@ use std::path::PathBuf;
 /// foldback.toml (in the working folder, or in one above it up to the root of its repository), then your own
 /// foldback.toml. docs/settings.md explains each setting. API keys are never shown.
 ///
-/// JSON: [{"key", "value", "source"}]; `source` is "built-in", a file with its line, an environment
-/// variable or a flag.
+/// JSON: [{"key", "value", "source", "default"}]; `source` is "built-in", a file with its line, an environment
+/// variable or a flag; `default` is there if `value` is null, and says in words what then holds.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Config {
@@ -47,6 +48,9 @@ pub(super) struct Row {
     pub(super) key: String,
     value: Value,
     pub(super) source: String,
+    /// What holds, in words, if no value is set or built in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    default: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -57,13 +61,30 @@ struct File {
 
 impl Row {
     pub(super) fn of((key, value, source): (&Key, Value, &Source)) -> Self {
-        Self { key: key.to_string(), value, source: source.to_string() }
+        let default = value.is_null().then(|| default(key)).flatten();
+        Self { key: key.to_string(), value, source: source.to_string(), default }
     }
 
     /// Its value, as printed.
     pub(super) fn value(&self) -> String {
-        if self.value.is_null() { "-".to_owned() } else { self.value.to_string() }
+        match &self.default {
+            Some(default) => default.clone(),
+            None if self.value.is_null() => "-".to_owned(),
+            None => self.value.to_string(),
+        }
     }
+
+    /// Its source, as printed.
+    fn source(&self) -> &str {
+        if self.default.is_some() { "default" } else { &self.source }
+    }
+}
+
+/// What holds if nothing is said, in words; of the store its folder.
+fn default(key: &Key) -> Option<String> {
+    let folder = || store::usual().map(|folder| folder.display().to_string());
+    let is_store = key.to_string() == "memory.store";
+    is_store.then(folder).flatten().or_else(|| default_of(key))
 }
 
 impl Config {
@@ -90,7 +111,7 @@ fn print(globals: &Globals, out: &Output) -> Result<(), CliError> {
     for row in rows {
         let (key, source) = (
             style::paint(style::NAME, &row.key),
-            style::paint(style::DIM, text::plain(&row.source)),
+            style::paint(style::DIM, text::plain(row.source())),
         );
         out.line(format!("{key} = {}  {source}", text::plain(&row.value())))?;
     }

@@ -21,7 +21,7 @@ pub(crate) use flow::FlowSection;
 pub(crate) use in_force::{InForce, Places, Source};
 pub(crate) use key::Key;
 pub(crate) use memory::MemorySettings;
-pub(crate) use page::commented_file;
+pub(crate) use page::{commented_file, default_of};
 pub(crate) use search::SearchSettings;
 pub(crate) use tools::ToolSettings;
 pub(crate) use view::ViewSettings;

@@ -1,11 +1,14 @@
 //! `docs/settings.md`: the page that explains every setting, and what is made from it.
 
-use super::key::{NAME, built_in};
+use super::key::{Key, NAME, built_in};
 use std::fmt::Write as _;
 
 /// The page. It is reached by a link inside this crate, because a package holds nothing from outside its folder; in the
 /// package the link is a file.
 const PAGE: &str = include_str!("settings.md");
+
+/// The page's word for a setting without a default.
+const NO_DEFAULT: &str = "none";
 
 /// The page's entry for a setting.
 #[derive(Debug, PartialEq, Eq)]
@@ -36,7 +39,8 @@ fn row(line: &str) -> Option<Row> {
 /// A settings file in which every setting is a comment with its built-in value.
 pub(crate) fn commented_file() -> String {
     let mut file =
-        "# The settings of foldback. Anything not set here has the default in the comment.\n"
+        "# The settings of foldback. Anything not set here has the default in the comment.\n\
+         # To set something, remove the mark `# ` before its line and before the [section] above it.\n"
             .to_owned();
     let mut section = String::new();
     for Row { key, expects, default, meaning, .. } in rows() {
@@ -46,7 +50,7 @@ pub(crate) fn commented_file() -> String {
         }
         if section != of {
             // Writing to a string does not fail.
-            let _ = write!(file, "\n[{of}]\n");
+            let _ = write!(file, "\n# [{of}]\n");
             section = of.to_owned();
         }
         let value = built_in().into_iter().find(|(known, _)| known.to_string() == key);
@@ -60,11 +64,17 @@ pub(crate) fn commented_file() -> String {
     file
 }
 
+/// The default of a setting that has no built-in value, in words; `None` if there is none.
+pub(crate) fn default_of(key: &Key) -> Option<String> {
+    let key = key.to_string();
+    let row = rows().into_iter().find(|row| row.key == key)?;
+    Some(row.default).filter(|default| default != NO_DEFAULT)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::cli::Cli;
-    use crate::settings::key::Key;
     use crate::settings::project::{MAY_FORBID, MAY_LOWER, MAY_NAME, MAY_SAY, UNLESS_SAID};
     use clap::CommandFactory as _;
     use std::collections::BTreeSet;
@@ -145,20 +155,30 @@ mod tests {
         }
     }
 
+    /// So that a section that is appended to it is not there twice.
     #[test]
     fn the_commented_file_says_nothing_and_is_toml() {
         let file = commented_file();
-        assert!(file.contains("\n[agent]\n") && file.contains("\n# max_replans = 3\n"), "{file}");
-        let said = toml_edit::ImDocument::parse(file.as_str()).unwrap();
-        let sections: Vec<_> = said.iter().map(|(name, _)| name).collect();
-        assert_eq!(sections, ["memory", "view", "agent", "flow", "model", "tools", "search"]);
-        assert!(said.iter().all(|(_, section)| section.as_table().unwrap().is_empty()), "{file}");
-        // Each line becomes a setting if its mark is removed.
+        let is_said = |line: &&str| !line.is_empty() && !line.starts_with("# ");
+        assert_eq!(file.lines().find(is_said), None);
+        assert!(file.contains("\n# [agent]\n") && file.contains("\n# max_replans = 3\n"), "{file}");
+        let read = |text: &str| toml_edit::ImDocument::parse(text.to_owned()).unwrap();
+        for section in ["memory", "view", "agent", "flow", "model", "tools", "search"] {
+            let appended = read(&format!("{file}\n[{section}]\nx = \"是\"\n"));
+            assert_eq!(appended[section]["x"].as_str(), Some("是"));
+        }
+        // Each line becomes a setting if its mark and its section's are removed.
         let bare = file.replace("\n# block_max", "\nblock_max");
-        assert_eq!(
-            toml_edit::ImDocument::parse(bare.as_str()).unwrap()["memory"]["block_max"]
-                .as_integer(),
-            Some(5)
-        );
+        let bare = read(&bare.replace("\n# [memory]", "\n[memory]"));
+        assert_eq!(bare["memory"]["block_max"].as_integer(), Some(5));
+    }
+
+    #[test]
+    fn a_default_is_told_where_no_value_is_built_in() {
+        let told = |key| default_of(&Key::new(key));
+        assert_eq!(told("view.policy").as_deref(), Some("auto"));
+        let calls = told("agent.max_calls").unwrap();
+        assert!(calls.contains(&foldback_core::thousands(crate::run::CALLS)), "{calls}");
+        assert_eq!(told("memory.max_todos"), None);
     }
 }

@@ -35,9 +35,13 @@ fn root(globals: &Globals) -> Result<PathBuf, CliError> {
         }
         return Ok(dir);
     }
-    let project = ProjectDirs::from("", "", "foldback").ok_or_else(|| {
+    usual().ok_or_else(|| {
         let what = "the user's data folder is unknown; name a folder with --store DIR";
         CliError::Usage(what.to_owned())
-    })?;
-    Ok(project.data_dir().to_owned())
+    })
+}
+
+/// The folder of all stores where none is named: the user's data folder.
+pub(crate) fn usual() -> Option<PathBuf> {
+    Some(ProjectDirs::from("", "", "foldback")?.data_dir().to_owned())
 }

@@ -4,6 +4,7 @@ use crate::provider::Provider;
 use crate::run::{command, only_run, run};
 use crate::shell::{Ran, Shell, line, quay};
 use serde_json::{Value, json};
+use std::io::Write as _;
 
 /// Writes the user's own settings file, and returns its path.
 pub(crate) fn user(shell: &Shell, text: &str) -> String {
@@ -47,6 +48,23 @@ fn config_tells_each_setting_and_where_it_comes_from() {
     let text = shell.ok(&["config"]);
     assert!(text.text().contains("agent.max_replans = 1  "), "{}", text.text());
     assert!(!text.text().contains("sk-very-secret"));
+    // What holds without a setting is shown as well.
+    let bare = shell.run_bare(&["config"]);
+    let folder = shell.path(".local/share/foldback");
+    for (key, value, source) in [
+        ("memory.store", folder.to_str().unwrap(), "default"),
+        ("view.policy", "auto", "default"),
+        ("agent.max_calls", "1,000, if nothing else limits the run", "default"),
+        ("memory.max_todos", "-", "built-in"),
+    ] {
+        let line = format!("{key} = {value}  {source}\n");
+        assert!(!cfg!(target_os = "linux") || bare.text().contains(&line), "{line}{bare:?}");
+    }
+    assert_eq!(row(&rows, "view.policy")["default"], "auto");
+    assert_eq!(
+        row(&rows, "memory.max_todos"),
+        json!({"key": "memory.max_todos", "value": null, "source": "built-in"})
+    );
     let files = shell.json(&["--config", &named, "config", "path"]);
     let read: Vec<&str> =
         files.as_array().unwrap().iter().map(|f| f["path"].as_str().unwrap()).collect();
@@ -61,6 +79,10 @@ fn a_file_of_settings_is_written_once_and_changes_nothing() {
     let path = shell.path(".config/foldback/foldback.toml");
     assert_eq!(said.text(), format!("wrote {}\n", path.display()));
     assert_eq!(shell.json(&["config"]), before);
+    // A section from a page can be appended.
+    let mut file = std::fs::OpenOptions::new().append(true).open(&path).unwrap();
+    file.write_all(b"\n[view]\npolicy = \"cache-aware\"\n").unwrap();
+    assert_eq!(row(&shell.json(&["config"]), "view.policy")["value"], "cache-aware");
     let again = shell.run(&["config", "init"]);
     assert!(again.code == 2 && again.stderr.contains("already exists"), "{again:?}");
 }
