@@ -179,6 +179,26 @@ fn rc5_payloads_and_embedder_of_the_environment_are_written() {
     assert_eq!((of(&printed, "--payloads"), of(&printed, "--embedder")), (None, None), "{printed}");
 }
 
+/// RC5: the program is named by the path that it was called by, not by what a link leads to at present.
+#[cfg(unix)]
+#[test]
+fn rc5_the_program_is_named_as_it_was_called() {
+    let shell = Shell::new();
+    shell.folders(&["bin", "工具"]);
+    let program = assert_cmd::cargo::cargo_bin!("foldback");
+    std::os::unix::fs::symlink(program, shell.path("工具/foldback")).unwrap();
+    let link = shell.path("bin/foldback");
+    std::os::unix::fs::symlink("../工具/foldback", &link).unwrap();
+    let path = format!("{}:/usr/bin:/bin", shell.path("bin").display());
+    for script in ["foldback mcp install json", "./bin/foldback mcp install json"] {
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", script]).env("PATH", &path).env("HOME", shell.path(""));
+        let printed = Ran::of(command.current_dir(shell.path("")).output().unwrap()).json();
+        let named = &printed["mcpServers"]["foldback"]["command"];
+        assert_eq!(named, &json!(link), "{script}");
+    }
+}
+
 /// RC5: the file is changed even if nobody reads how, and the server opens the store with the engine that it has.
 #[test]
 fn rc5_the_engine_of_the_environment_is_written() {

@@ -125,7 +125,7 @@ impl Start {
     /// # Errors
     /// When the path of this program is unknown.
     pub(super) fn of(what: &What, client: Client, globals: &Globals) -> Result<Self, CliError> {
-        let program = std::env::current_exe().map_err(|source| CliError::Io {
+        let program = own_path().map_err(|source| CliError::Io {
             what: "the path of the foldback program is unknown".to_owned(),
             source,
         })?;
@@ -176,6 +176,25 @@ impl Start {
         }
         Ok(Self { program: program.display().to_string(), arguments })
     }
+}
+
+/// The path of this program as it was called, found in PATH where it was called by name. Symbolic links in it stay, because
+/// package managers put the program of the next version behind the same link.
+fn own_path() -> std::io::Result<PathBuf> {
+    let program = std::env::current_exe()?;
+    let called = PathBuf::from(std::env::args_os().next().unwrap_or_default());
+    let found: Vec<PathBuf> = match called.components().nth(1) {
+        Some(_) => vec![called],
+        None => {
+            let folders = std::env::var_os("PATH").unwrap_or_default();
+            std::env::split_paths(&folders).map(|folder| folder.join(&called)).collect()
+        }
+    };
+    let real = program.canonicalize()?;
+    // A caller may pass any name.
+    let is_own = |path: &PathBuf| path.canonicalize().is_ok_and(|path| path == real);
+    let own = found.into_iter().find(is_own).and_then(|path| std::path::absolute(path).ok());
+    Ok(own.unwrap_or(program))
 }
 
 fn absolute(path: &Path) -> String {

@@ -32,7 +32,8 @@ pub(super) fn with(text: &str, section: &str, name: &str, entry: &Value) -> Resu
     }
 }
 
-/// The text without the member `name` of the member `section`; `None` if it has none.
+/// The text without the member `name` of the member `section`, and without the section if nothing else is in it; `None` if
+/// there is no such member.
 ///
 /// # Errors
 /// What is wrong with the text.
@@ -44,19 +45,30 @@ pub(super) fn without(text: &str, section: &str, name: &str) -> Result<Option<St
     let Some(held) = members.get(section) else { return Ok(None) };
     let held = self::members(held.get())?;
     let Some(entry) = held.get(name) else { return Ok(None) };
-    let entry = span(text, entry.get());
-    let cannot = || format!("the entry {name:?} is written in a way that it cannot be removed");
+    let left = removed(text, name, entry)?;
+    let members = self::members(&left)?;
+    let Some(held) = members.get(section) else { return Ok(Some(left)) };
+    match self::members(held.get())?.is_empty() {
+        true => removed(&left, section, held).map(Some),
+        false => Ok(Some(left)),
+    }
+}
+
+/// The text without the member `key` of an object in it, whose value is `value`.
+fn removed(text: &str, key: &str, value: &RawValue) -> Result<String, String> {
+    let value = span(text, value.get());
+    let cannot = || format!("the entry {key:?} is written in a way that it cannot be removed");
     // Go back over the colon and the key.
-    let before = text.get(..entry.start).and_then(|before| before.trim_end().strip_suffix(':'));
-    let before = before.and_then(|before| before.trim_end().strip_suffix(&format!("{name:?}")));
+    let before = text.get(..value.start).and_then(|before| before.trim_end().strip_suffix(':'));
+    let before = before.and_then(|before| before.trim_end().strip_suffix(&format!("{key:?}")));
     let before = before.ok_or_else(cannot)?.trim_end();
-    let after = text.get(entry.end..).ok_or_else(cannot)?;
-    Ok(Some(match (before.strip_suffix(','), after.trim_start().strip_prefix(',')) {
+    let after = text.get(value.end..).ok_or_else(cannot)?;
+    Ok(match (before.strip_suffix(','), after.trim_start().strip_prefix(',')) {
         // Removed with the comma before it; after the first of several, the next one takes its place.
         (Some(before), _) => format!("{before}{after}"),
         (None, Some(after)) => format!("{before}{after}"),
         (None, None) => format!("{before}{}", after.trim_start()),
-    }))
+    })
 }
 
 fn members(text: &str) -> Result<Members<'_>, String> {
@@ -112,12 +124,11 @@ mod tests {
             "{\"mcpServers\":{\"git\": {\"command\":\"uvx\"}} , \"big\": 123456789012345678901234}",
             None,
         );
-        check(
-            "{\n    \"名\": \"{\\\"mcpServers\\\": 1}\"\n}",
-            Some("{\n  \"mcpServers\": {},\n    \"名\": \"{\\\"mcpServers\\\": 1}\"\n}"),
-        );
-        check("{}", Some("{\n  \"mcpServers\": {}\n}"));
-        check("", Some("{\n  \"mcpServers\": {}\n}\n"));
+        // A section that is empty then goes, too.
+        check("{\n    \"名\": \"{\\\"mcpServers\\\": 1}\"\n}", None);
+        check("{\"名\": 1, \"mcpServers\": {}}", Some("{\"名\": 1}"));
+        check("{}", None);
+        check("", Some("{}\n"));
         let entry = json!({});
         for wrong in ["// a comment\n{}", "[]", "{\"mcpServers\": []}"] {
             assert!(with(wrong, "mcpServers", "foldback", &entry).is_err(), "{wrong}");
