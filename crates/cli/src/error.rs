@@ -93,6 +93,14 @@ pub(crate) enum CliError {
         /// The system's error.
         source: io::Error,
     },
+    /// A program could not be started; shells end with this code.
+    #[error("{what}")]
+    NotStarted {
+        /// Which one, and why.
+        what: String,
+        /// 127 if there is no such program, 126 if it cannot be executed.
+        code: u8,
+    },
     /// The gateway failed.
     #[error(transparent)]
     Gateway(#[from] GatewayError),
@@ -131,6 +139,7 @@ impl CliError {
             Self::Journal(JournalError::Damaged { .. } | JournalError::Version { .. }) => 1,
             Self::Usage(_) | Self::Input(_) | Self::Io { .. } | Self::Output(_) => 2,
             Self::Journal(_) | Self::Permissions(_) | Self::Documents(_) => 2,
+            Self::NotStarted { code, .. } => *code,
             Self::Memory(error) | Self::Bench(BenchError::Memory(error)) => memory_code(error),
             Self::Bench(_) | Self::Gateway(_) => 2,
         }

@@ -3,6 +3,7 @@
 use crate::{GatewayError, Tenants, Upstream};
 use foldback::{CacheAware, FoldPolicy, Memory, ViewConfig};
 use foldback_core::TodoId;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -69,6 +70,19 @@ impl GatewayConfig {
             folder: None,
             log: Arc::new(|_| {}),
         })
+    }
+
+    /// Checks that a gateway of this configuration may listen on an address: one that other machines can reach needs a token,
+    /// or tenants.
+    ///
+    /// # Errors
+    /// [`GatewayError::Exposed`] if it may not.
+    pub fn check_address(&self, address: SocketAddr) -> Result<(), GatewayError> {
+        let is_guarded = self.token.is_some() || self.tenants.is_some();
+        match address.ip().is_loopback() || is_guarded {
+            true => Ok(()),
+            false => Err(GatewayError::Exposed(address)),
+        }
     }
 }
 

@@ -104,10 +104,7 @@ impl Gateway {
         stop: impl Future<Output = ()> + Send + 'static,
     ) -> Result<(), GatewayError> {
         let address = listener.local_addr()?;
-        let needs_token = self.config.token.is_some() || self.config.tenants.is_some();
-        if !address.ip().is_loopback() && !needs_token {
-            return Err(GatewayError::Exposed(address));
-        }
+        self.config.check_address(address)?;
         let finisher = self.finisher();
         let guard = Guard::new(address, self.config.token.as_deref());
         let door = Arc::new(Door { gateway: Arc::new(self), guard });

@@ -66,11 +66,11 @@ impl Check {
                 table.row([sign, question, detail]);
             }
             table.print(out)?;
-            if check.settings.is_empty() {
-                out.line("\nNo settings are needed.")?;
-            } else {
+            if !check.settings.is_empty() {
                 out.line("\nAdd to your settings:\n\n[model]")?;
                 check.settings.iter().try_for_each(|line| out.line(line))?;
+            } else if check.is_usable {
+                out.line("\nNo settings are needed.")?;
             }
             let is_open = check.findings.iter().any(|finding| finding.holds.is_none());
             match (check.is_usable, is_open) {

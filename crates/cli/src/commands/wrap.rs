@@ -12,10 +12,11 @@ use clap::Args;
 use foldback_core::{TodoId, nodes_by_affinity};
 use foldback_gateway::{GatewayConfig, Keeping, Log, Running, TODO, TOKEN};
 use parking_lot::Mutex;
+use rustix::io::Errno;
 use rustix::process::{Pid, Signal, getpgrp, kill_process};
 use rustix::termios::tcgetpgrp;
 use std::ffi::OsString;
-use std::io::IsTerminal;
+use std::io::{ErrorKind, IsTerminal};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
@@ -25,8 +26,8 @@ use tokio::signal::unix::{SignalKind, signal};
 
 /// Run an agent and record its conversations
 ///
-/// Starts a gateway for this one program, points the program at it, and exits with the program's exit code. Nothing is
-/// left behind: the address is set for the program alone. Claude Code, Codex, OpenCode and aider are known by name; any
+/// Starts a gateway for this one program, points the program at it, and exits with the program's exit code: 127 if there is
+/// no such program, 126 if it cannot be executed. Nothing is left behind: the address is set for the program alone. Claude Code, Codex, OpenCode and aider are known by name; any
 /// other program finds the address in ANTHROPIC_BASE_URL, OPENAI_BASE_URL and OPENAI_API_BASE. If these are already
 /// set, the gateway passes requests on to their addresses.
 ///
@@ -231,9 +232,29 @@ impl Wrap {
             what: format!("{what} {}", name.display()),
             source,
         };
-        let mut child = started.map_err(|source| failed("starting", source))?;
+        let mut child = started.map_err(|source| {
+            not_started(name, &source).unwrap_or_else(|| failed("starting", source))
+        })?;
         waited(&mut child, signals).await.map_err(|source| failed("waiting for", source))
     }
+}
+
+/// The error of a program that is not there or cannot be executed, with the exit code of shells; `None` for any other.
+fn not_started(name: &Path, source: &std::io::Error) -> Option<CliError> {
+    let shown = name.display();
+    let has_folder = name.components().nth(1).is_some();
+    let is_no_program = || Errno::from_io_error(source) == Some(Errno::NOEXEC);
+    let (what, code) = match source.kind() {
+        ErrorKind::NotFound if !has_folder => (format!("{shown} is not in PATH"), 127),
+        ErrorKind::NotFound if !name.exists() => (format!("there is no program {shown}"), 127),
+        // Its interpreter is missing.
+        ErrorKind::NotFound | ErrorKind::PermissionDenied | ErrorKind::IsADirectory => {
+            (format!("{shown} cannot be executed: {source}"), 126)
+        }
+        _ if is_no_program() => (format!("{shown} cannot be executed: {source}"), 126),
+        _ => return None,
+    };
+    Some(CliError::NotStarted { what, code })
 }
 
 /// Notes that what passes through a gateway is not found in the store that this command would use.

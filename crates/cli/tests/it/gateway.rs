@@ -259,8 +259,8 @@ fn gw17_programs_that_end_otherwise() {
     let ran = wrapped(&shell, &provider, &["sh", "-c", "kill -TERM $$"]);
     assert_eq!(ran.code, 128 + 15, "{ran:?}");
     let ran = wrapped(&shell, &provider, &["no-such-agent"]);
-    assert_eq!(ran.code, 2, "{ran:?}");
-    assert!(ran.stderr.contains("starting no-such-agent"), "{ran:?}");
+    assert_eq!(ran.code, 127, "{ran:?}");
+    assert!(ran.stderr.contains("no-such-agent is not in PATH"), "{ran:?}");
     let ran = wrapped(&shell, &provider, &["--openai-url", "nonsense", "true"]);
     assert_eq!(ran.code, 2, "{ran:?}");
 }
@@ -357,5 +357,18 @@ fn gw12_a_terminated_gateway_finishes_its_answers() {
             let messages = &exported(&shell, &shell.todos()[0])["messages"];
             assert_eq!(messages.as_array().unwrap().len(), 2, "{messages}");
         }
+    }
+}
+
+/// GW13: an address that other machines can reach is refused without a token, before anything says that it listens.
+#[test]
+fn gw13_an_open_address_is_refused_before_it_is_announced() {
+    let shell = Shell::new();
+    for address in ["0.0.0.0:0", "[::]:0"] {
+        let ran = shell.run(&["gateway", "--listen", address]);
+        assert!(ran.code == 2 && ran.stdout.is_empty(), "{ran:?}");
+        // A machine may have no IPv6.
+        let expected = ["can be reached from other machines", "listening on [::]:0"];
+        assert!(expected.iter().any(|what| ran.stderr.contains(what)), "{ran:?}");
     }
 }

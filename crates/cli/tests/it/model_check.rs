@@ -63,18 +63,13 @@ fn a_server_that_takes_everything_needs_no_settings() {
 
 #[test]
 fn a_server_that_is_not_there_is_named() {
-    let ran = Shell::new().run_bare(&[
-        "model",
-        "check",
-        "--json",
-        "--model",
-        "m",
-        "--base-url",
-        "http://127.0.0.1:9/v1",
-    ]);
+    let nobody = ["model", "check", "--model", "m", "--base-url", "http://127.0.0.1:9/v1"];
+    let ran = Shell::new().run_bare(&[&nobody[..], &["--json"]].concat());
     assert_eq!(ran.code, 1, "{ran:?}");
     assert_eq!(ran.json()["is_usable"], false);
     assert_eq!(holds(&ran.json(), "answers"), false);
+    let ran = Shell::new().run_bare(&nobody);
+    assert!(ran.code == 1 && !ran.text().contains("No settings"), "{ran:?}");
 }
 
 /// Each way to fail has its setting, and each question its answer.

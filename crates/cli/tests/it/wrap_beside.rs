@@ -146,3 +146,25 @@ fn gw17_a_todo_is_named() {
     assert_eq!(exported(&shell, "quay-7")["messages"].as_array().unwrap().len(), 4);
     assert!(provider.seen().iter().all(|seen| seen.header("x-foldback-todo").is_none()));
 }
+
+/// A program that cannot be started is named as shells name it, with their exit codes.
+#[test]
+fn a_program_that_is_not_there_is_named() {
+    let shell = Shell::new();
+    let plain = shell.write("plain", "echo 你好\n");
+    let gone = shell.write("gone", "#!/nowhere/interpreter\n");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&gone, mode).unwrap();
+    let folder = shell.path("").display().to_string();
+    for (program, code, what) in [
+        ("no-such-agent-工具", 127, "no-such-agent-工具 is not in PATH"),
+        ("./nothing", 127, "there is no program ./nothing"),
+        (&plain, 126, "plain cannot be executed: "),
+        (&gone, 126, "gone cannot be executed: "),
+        (&folder, 126, " cannot be executed: "),
+    ] {
+        let ran = shell.run(&["wrap", "--no-record", program]);
+        assert_eq!(ran.code, code, "{program}: {ran:?}");
+        assert!(ran.stderr.contains(what), "{program}: {ran:?}");
+    }
+}
