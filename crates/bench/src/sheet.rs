@@ -1,6 +1,13 @@
 //! A table of results: printed by a command, or written as CSV.
 
 use crate::BenchError;
+use foldback_core::thousands;
+
+/// Returns a number with what it counts: `1 conversation`, `1,234 conversations`.
+pub(crate) fn counted(n: u64, noun: &str) -> String {
+    let s = if n == 1 { "" } else { "s" };
+    format!("{} {noun}{s}", thousands(n))
+}
 
 /// A table with a title. Every row has a cell for each column.
 #[derive(Clone, Debug, Default, PartialEq)]

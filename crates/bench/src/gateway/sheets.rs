@@ -4,6 +4,7 @@ use super::sum::LONG;
 use super::{Bills, Sum};
 use crate::Sheet;
 use crate::savings::percent;
+use crate::sheet::counted;
 use foldback_core::thousands;
 
 impl Bills {
@@ -147,10 +148,7 @@ impl Sum {
 
 /// Returns the heading of a group's figures.
 fn title(sum: &Sum) -> String {
-    let count = match sum.conversations {
-        1 => "1 conversation".to_owned(),
-        count => format!("{} conversations", thousands(count)),
-    };
+    let count = counted(sum.conversations, "conversation");
     format!(
         "{}: {count} (direct: cost in millions of plain tokens; saved: by the gateway in sum, median, least; dearest: most above \
          direct after any request; clearing: saved by the provider's own)",

@@ -2,6 +2,7 @@
 
 use super::{Cuts, FileRecall, Recall, Retrieval, SettingRecall, VectorsOf};
 use crate::report::{Axis, Lines, Page, Section, Series};
+use crate::sheet::counted;
 use crate::{BenchError, sheet::short_name};
 use foldback_blockstore::Ranking;
 
@@ -16,10 +17,10 @@ impl Retrieval {
                     answering messages that are in the first blocks found.";
         let mut page = Page::new("Retrieval", lead);
         let asked = format!(
-            "{} questions, vectors by {}. A block has {:.0} tokens on average. Left out: {} of \
+            "{}, vectors by {}. A block has {:.0} tokens on average. Left out: {} of \
              category 5 (LoCoMo's adversarial ones, which its conversations do not \
              answer), {} without evidence in the conversation.",
-            self.all.questions,
+            counted(self.all.questions as u64, "question"),
             self.embedder,
             self.block_tokens,
             self.left_out.adversarial,

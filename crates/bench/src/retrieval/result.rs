@@ -2,6 +2,7 @@
 
 use super::evidence::LeftOut;
 use super::recall::{AT, AT_TOKENS, AnswerRecall, Recall};
+use crate::sheet::counted;
 use crate::{Sheet, sheet::short_name};
 use foldback_blockstore::Ranking;
 use serde::{Serialize, Serializer};
@@ -235,7 +236,8 @@ impl Retrieval {
                     continue;
                 };
                 let (file, questions) = (short_name(&file), recall.questions);
-                let title = format!("Evidence recall, {file}: {questions} questions, {model}");
+                let questions = counted(questions as u64, "question");
+                let title = format!("Evidence recall, {file}: {questions}, {model}");
                 let mut sheet = recall_sheet(&title, &["searched"], &["tokens"]);
                 for way in &mut ways {
                     let FileRecall { recall, block_tokens, .. } = of(way);

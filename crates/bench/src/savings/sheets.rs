@@ -2,6 +2,7 @@
 
 use super::{Comparison, Figures, Group, Miss, OfKind, Savings, Target};
 use crate::Sheet;
+use crate::sheet::counted;
 use foldback_core::thousands;
 
 impl Savings {
@@ -182,9 +183,9 @@ impl Savings {
 /// Returns what was sent under each policy.
 fn sent(of_kind: &OfKind) -> Sheet {
     let title = format!(
-        "{}: {} conversations (summaries are written by rule)",
+        "{}: {} (summaries are written by rule)",
         of_kind.kind.title(),
-        thousands(of_kind.conversations)
+        counted(of_kind.conversations, "conversation")
     );
     let numbers = ["calls", "input tokens", "peak", "cached", "cost"];
     let mut sheet = Sheet::new(&title, &["policy"], &numbers);

@@ -2,6 +2,7 @@
 
 use super::{Figures, FileFigures, Score, Segmentation};
 use crate::report::{Bar, Bars, Page, Section};
+use crate::sheet::counted;
 use crate::{BenchError, sheet::short_name};
 
 /// Ways of cutting whose Pk differs by no more than this are even.
@@ -26,7 +27,11 @@ impl Segmentation {
         for FileFigures { file, figures } in &self.files {
             if let Some(bars) = bars(figures) {
                 let file = short_name(file);
-                let caption = format!("{file}, {}: {}", counted(figures), told(figures));
+                let caption = format!(
+                    "{file}, {}: {}",
+                    counted(figures.conversations as u64, "conversation"),
+                    told(figures)
+                );
                 section = section.caption(&caption).bars(&bars)?;
             }
         }
@@ -34,13 +39,6 @@ impl Segmentation {
         let tables = self.sheets().iter().fold(Section::new("Figures"), Section::sheet);
         page.section(tables);
         Ok(page)
-    }
-}
-
-fn counted(figures: &Figures) -> String {
-    match figures.conversations {
-        1 => "1 conversation".to_owned(),
-        n => format!("{n} conversations"),
     }
 }
 

@@ -161,7 +161,8 @@ fn facts(out: &Output, totals: &Totals) -> Result<(), CliError> {
             text::count(totals.usage.calls, "call")
         ),
     )?;
-    let window = format!("{} messages at most (bound {bound})", totals.window_max);
+    let window =
+        format!("{} at most (bound {bound})", text::count(totals.window_max as u64, "message"));
     fact("window", good_if(totals.window_max <= bound, window))?;
     fact("loose", loose(totals))?;
     let LatestBlock { whole, line } = totals.latest;
@@ -172,7 +173,8 @@ fn facts(out: &Output, totals: &Totals) -> Result<(), CliError> {
     };
     fact("orphans", good_if(totals.orphans == 0, orphans))?;
     if totals.units_cut > 0 {
-        let cut = format!("{} results are in another block than their call", totals.units_cut);
+        let cut = text::count(totals.units_cut, "result");
+        let cut = format!("{cut} in another block than the call");
         fact("units cut", style::paint(style::BAD, cut))?;
     }
     Ok(())

@@ -22,6 +22,8 @@ pub(crate) const POLICIES: [&str; 10] = [
 fn its_json_has_the_keys_that_scripts_read() {
     let shell = Shell::new();
     let file = shell.write("quay.jsonl", line("quay", quay()));
+    let found = shell.run_bare(&["bench", "savings", "--policies", "full,strict", &file]);
+    assert!(found.text().contains(": 1 conversation (summaries"), "{found:?}");
     let found = shell.run_bare(&["bench", "savings", "--json", &file]).json();
     let one = &found["conversations"][0];
     assert_eq!((&one["id"], &one["kind"]), (&"quay".into(), &"agent".into()));
