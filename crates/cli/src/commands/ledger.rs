@@ -69,7 +69,7 @@ impl Ledger {
         }
         let name = match self.by {
             By::Session => "session",
-            By::Day => "day",
+            By::Day => "day (UTC)",
             By::Model => "model",
         };
         let numbers = ["requests", "recalls", "sent", "whole", "cost", "cost whole", "saved"];

@@ -288,7 +288,7 @@ impl Search {
                     range(hit.block.range),
                     if hit.block.close_reason == CloseReason::Open { "still open · " } else { "" },
                     header.block_type,
-                    header.create_time
+                    text::utc(&header.create_time)
                 )
             ),
         ))?;

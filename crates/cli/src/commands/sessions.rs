@@ -128,7 +128,8 @@ impl Row {
             format!("{tokens} tokens"),
         ]);
         facts.extend(self.cost.map(|cost| format!("cost {cost:.4}")));
-        facts.push(self.began.chars().take(16).collect::<String>().replace('T', " "));
+        let began = self.began.chars().take(16).collect::<String>().replace('T', " ");
+        facts.push(text::utc(began));
         let facts = facts.join(" · ");
         title::print(out, &self.id, &[&facts])?;
         let task = text::fit(&text::one_line(&self.task), out.width() - INDENT.len());

@@ -54,27 +54,26 @@ impl Todos {
             list.end()?;
             return Ok(Outcome::clean_if(clean));
         }
-        let mut table = Table::new(
-            out,
-            &[
-                Column::Name("todo"),
-                Column::Number("messages"),
-                Column::Number("blocks"),
-                Column::Number("open"),
-                Column::Text("own id"),
-            ],
-        );
+        let mut rows = Vec::new();
         for todo in walk::todos(&memory) {
-            let row = row(&memory, todo?, out);
-            clean &= row.blocks.is_some();
+            rows.push(row(&memory, todo?, out));
+        }
+        clean &= rows.iter().all(|row| row.blocks.is_some());
+        let own_ids = rows.iter().any(|row| row.foreign_id.is_some());
+        let numbers = ["messages", "blocks", "open"].map(Column::Number);
+        let mut columns = [&[Column::Name("todo")][..], &numbers].concat();
+        columns.extend(own_ids.then_some(Column::Text("own id")));
+        let mut table = Table::new(out, &columns);
+        for row in rows {
             let number = |n: Option<u64>| n.map_or_else(|| "?".to_owned(), thousands);
-            table.row([
+            let own_id = text::one_line(&row.foreign_id.unwrap_or_default());
+            let cells = [
                 row.todo_id.to_string(),
                 number(row.messages),
                 number(row.blocks.map(u64::from)),
                 number(row.open.map(|open| open as u64)),
-                text::one_line(&row.foreign_id.unwrap_or_default()),
-            ]);
+            ];
+            table.row(cells.into_iter().chain(own_ids.then_some(own_id)));
         }
         if table.is_empty() {
             out.note("the store has no todos yet; `foldback import FILE` adds one");

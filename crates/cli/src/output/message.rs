@@ -26,7 +26,7 @@ pub(crate) fn print(
         head.push_str(&style::paint(style::DIM, format!(" ← {}", text::one_line(id.as_str()))));
     }
     if let Some(at) = message.timestamp() {
-        head.push_str(&style::paint(style::DIM, format!(" · {at}")));
+        head.push_str(&style::paint(style::DIM, format!(" · {}", text::utc(at))));
     }
     if !mark.is_empty() {
         head.push_str(&style::paint(style::DIM, format!(" · {mark}")));

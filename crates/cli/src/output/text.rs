@@ -2,6 +2,7 @@
 
 use foldback_core::thousands;
 use std::borrow::Cow;
+use std::fmt::Display;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 /// The text without control characters for a terminal: recorded text comes from tools and
@@ -146,6 +147,11 @@ pub(crate) fn wrap(text: &str, width: usize, first: usize) -> Vec<String> {
 pub(crate) fn count(n: u64, noun: &str) -> String {
     let s = if n == 1 { "" } else { "s" };
     format!("{} {noun}{s}", thousands(n))
+}
+
+/// A time for a person, with its zone: whatever the program records or takes from a conversation is in UTC.
+pub(crate) fn utc(time: impl Display) -> String {
+    format!("{time} UTC")
 }
 
 /// `812`, `31.2k`, `1.4M`: for narrow columns.

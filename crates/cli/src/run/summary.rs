@@ -161,9 +161,15 @@ fn figures(record: &RunRecord) -> Vec<(&'static str, String)> {
     if account.full != account.sent && record.context != "full" {
         let (sent, full) = (account.sent as f64, account.full as f64);
         // A short run pays for the tools of its memory, and has nothing to fold yet.
-        let saved = if full > sent { text::saved(sent, full) } else { "nothing".to_owned() };
+        let saved = match full > sent {
+            true => text::saved(sent, full),
+            false => {
+                let more = account.sent.saturating_sub(account.full);
+                format!("nothing, {} more", text::count(more, "token"))
+            }
+        };
         let (sent, full) = (thousands(account.sent), thousands(account.full));
-        let words = format!("{saved}: {sent} sent, {full} had everything been kept (estimated)");
+        let words = format!("{saved}: {sent} sent, {full} if everything had stayed (estimated)");
         figures.push(("saved", words));
     }
     if record.blocks > 0 {

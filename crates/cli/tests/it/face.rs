@@ -210,3 +210,23 @@ fn the_memory_engine_says_that_it_keeps_nothing() {
     assert!(!shell.store().exists());
     assert_eq!(shell.run(&["--engine", "memory", "todos"]).code, 1);
 }
+
+/// A person reads the zone of each time, and no column that holds nothing.
+#[test]
+fn what_is_listed_has_a_zone_and_no_empty_column() {
+    let shell = Shell::with_quay();
+    let search = shell.ok(&["search", "--todo", "quay", "max_attempts"]);
+    let head = search.text().lines().next().unwrap();
+    assert!(head.contains(" 2025-03-01 09:") && head.ends_with(" UTC"), "{head}");
+    let blocks = shell.ok(&["blocks", "--todo", "quay"]);
+    assert!(blocks.text().lines().next().unwrap().ends_with(" UTC"), "{blocks:?}");
+    let view = shell.ok(&["view", "--todo", "quay"]);
+    assert!(view.text().contains("1 system · 2025-03-01 09:00:00 UTC\n"), "{view:?}");
+    let todos = shell.ok(&["todos"]);
+    assert!(todos.text().contains("messages") && !todos.text().contains("own id"), "{todos:?}");
+    let file = shell.write("early.jsonl", line("早班", quay()));
+    shell.ok(&["import", &file]);
+    let todos = shell.ok(&["todos"]);
+    assert!(todos.text().contains("own id"), "{todos:?}");
+    assert!(todos.text().lines().last().unwrap().ends_with("早班"), "{todos:?}");
+}

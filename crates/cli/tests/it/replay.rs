@@ -23,11 +23,11 @@ fn the_prompt_of_a_call() {
     let text = ran.text();
     assert!(text.starts_with("quay · "), "{text}");
     for expected in [
-        "\n  1 system · 2025-03-01 09:00:00\n    You repair the service quay.\n┄┄┄┄ cache mark",
+        "\n  1 system · 2025-03-01 09:00:00 UTC\n    You repair the service quay.\n┄┄┄┄ cache mark",
         "\n  2 user\n    Notices arrive twice since Monday.",
         "memory tools: search_block, list_blocks, load",
         "b_quay_001 2025-03-01 09:00 tool_call",
-        " user · 2025-03-01 09:40:18\n    Now a release note for 0.8.1, please.",
+        " user · 2025-03-01 09:40:18 UTC\n    Now a release note for 0.8.1, please.",
     ] {
         assert!(text.contains(expected), "{expected:?} is not in\n{text}");
     }

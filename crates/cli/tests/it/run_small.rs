@@ -256,3 +256,17 @@ fn a_faulty_call_is_reported_once() {
     let shown = ran.stderr.replace('\n', " ");
     assert!(shown.matches("\"id\"").count() + shown.matches("`id`").count() <= 1, "{}", ran.stderr);
 }
+
+/// A short run pays for the tools of its memory before anything can fold: the summary says by how much it took more.
+#[test]
+fn a_run_that_saves_nothing_says_what_it_took_more() {
+    let shell = Shell::new();
+    let provider = Provider::new(vec![Provider::text("七号门。")]);
+    let ran = run(&shell, &provider, &["--strategy", "react", "Which gate?"]);
+    let told = [ran.text(), &ran.stderr].concat();
+    let line = told.lines().find(|line| line.starts_with("saved")).unwrap();
+    let numbers = line.split(|c: char| !c.is_ascii_digit() && c != ',');
+    let numbers = numbers.filter_map(|word| word.replace(',', "").parse().ok());
+    let [more, sent, full]: [u64; 3] = numbers.collect::<Vec<_>>().try_into().unwrap();
+    assert!(line.contains("nothing, ") && more > 0 && sent - full == more, "{line}");
+}
