@@ -160,7 +160,7 @@ impl Hosted {
         address: SocketAddr,
     ) -> Result<Self, CliError> {
         let listening = |source| CliError::Io { what: format!("listening on {address}"), source };
-        // It is refused before anybody is told that it listens.
+        // It is refused before anything says that it listens.
         config.check_address(address)?;
         let accepting = listener.try_clone().and_then(TcpListener::from_std).map_err(listening)?;
         let (stop, stopped) = oneshot::channel();
