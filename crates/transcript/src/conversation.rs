@@ -86,8 +86,7 @@ impl Conversation {
             return all;
         }
         let open = self.fact("unfinished_response").and_then(|line| line.parse().ok());
-        let is_open = |message: &Message| open.is_some() && line_of(message) == open;
-        let end = open.and_then(|_| self.messages.iter().rposition(is_open)).unwrap_or(all);
+        let end = open.and_then(|line| self.begin_of(line)).unwrap_or(all);
         let said = self.messages.get(..end).unwrap_or_default();
         let Some(last) = said.iter().rposition(|message| *message.role() == Role::Assistant) else {
             return end;
@@ -96,6 +95,16 @@ impl Conversation {
         let behind = said.get(last + 1..).unwrap_or_default();
         let results = behind.iter().take_while(|message| *message.role() == Role::Tool).count();
         if results < calls { last + 1 + results } else { end }
+    }
+
+    /// Returns the number of the first message that comes from the last response on this line of its log: one response
+    /// may become several messages.
+    fn begin_of(&self, line: u64) -> Option<usize> {
+        let last = self.messages.iter().rposition(|message| line_of(message) == Some(line))?;
+        let (before, from) = self.messages.split_at(last);
+        let response = from.first().and_then(response_of);
+        let is_same = |one: &&Message| line_of(one) == Some(line) && response_of(one) == response;
+        Some(last - before.iter().rev().take_while(is_same).count())
     }
 
     /// Returns a fact about the file or session that it was converted from, as JSON.
@@ -116,6 +125,11 @@ impl Conversation {
 /// Returns the line of its log on which a converted message begins.
 pub(crate) fn line_of(message: &Message) -> Option<u64> {
     object_of(message.json())?.object("source")?.get("line")?.get().parse().ok()
+}
+
+/// Returns what a converted message says about the message of its source that it comes from: several may be on a line.
+fn response_of(message: &Message) -> Option<String> {
+    Some(object_of(message.json())?.object("source")?.get("message")?.get().to_owned())
 }
 
 /// Returns the id in a JSON value: a string, or a number as it is written.

@@ -62,6 +62,45 @@ fn a_session_becomes_messages_with_calls_and_results() {
     assert_eq!(session.settled(), 6);
 }
 
+/// RC6: an answer becomes a message for each step and each result, and while it may still grow, all of them wait.
+#[test]
+fn rc6_an_answer_is_settled_as_a_whole() {
+    let call = |id: &str, state: &str| {
+        format!(
+            r#"{{"type":"tool","callID":"{id}","tool":"read","state":{{"status":{state},"input":{{}}}}}}"#
+        )
+    };
+    let (runs, done) = ("\"running\"", "\"completed\",\"output\":\"端口 7001\"");
+    let said = r#"{"type":"text","text":"是 7001。"}"#;
+    let stages = [
+        call("c1", runs),
+        [call("c1", done), call("c2", runs)].join(","),
+        [call("c1", done), call("c2", done)].join(","),
+        [&call("c1", done), &call("c2", done), r#"{"type":"step-start"}"#, said].join(","),
+    ];
+    let session = |parts: &str, time: &str, newline: &str| {
+        let user = |id: &str| {
+            format!(
+                r#"{{"info":{{"id":"{id}","role":"user"}},"parts":[{{"type":"text","text":"哪个端口？"}}]}}"#
+            )
+        };
+        let answer = format!(
+            r#"{{"info":{{"id":"m3","role":"assistant","time":{{{time}}}}},"parts":[{parts}]}}"#
+        );
+        let messages = [user("m1"), user("m2"), answer].join(&format!(",{newline}"));
+        read(&format!(r#"{{"info":{{"id":"s"}},"messages":[{newline}{messages}]}}"#))
+    };
+    for newline in ["\n", ""] {
+        for parts in &stages {
+            let open = session(parts, "\"created\":1", newline);
+            assert!(open.messages.len() > 2);
+            assert_eq!(open.settled(), 2, "{parts}");
+        }
+        let whole = session(&stages[3], "\"created\":1,\"completed\":2", newline);
+        assert_eq!((whole.settled(), whole.messages.len()), (6, 6));
+    }
+}
+
 /// What OpenCode later adds to a message does not change the messages.
 #[test]
 fn messages_stay_as_they_are_while_a_session_goes_on() {
