@@ -13,7 +13,7 @@ fn session_id(n: u64) -> String {
     format!("6f0c2d1e-aaaa-4bbb-8ccc-{n:012}")
 }
 
-fn chained(kind: &str, uuid: &str, parent: Option<&str>, more: Value) -> Value {
+pub(crate) fn chained(kind: &str, uuid: &str, parent: Option<&str>, more: Value) -> Value {
     let mut line = json!({
         "type": kind, "uuid": uuid, "parentUuid": parent, "sessionId": "s", "isSidechain": false,
     });
@@ -23,16 +23,16 @@ fn chained(kind: &str, uuid: &str, parent: Option<&str>, more: Value) -> Value {
     line
 }
 
-fn user(uuid: &str, parent: Option<&str>, content: Value) -> Value {
+pub(crate) fn user(uuid: &str, parent: Option<&str>, content: Value) -> Value {
     chained("user", uuid, parent, json!({"message": {"role": "user", "content": content}}))
 }
 
-fn assistant(uuid: &str, parent: Option<&str>, id: &str, content: Value) -> Value {
+pub(crate) fn assistant(uuid: &str, parent: Option<&str>, id: &str, content: Value) -> Value {
     let message = json!({"role": "assistant", "id": id, "model": "m", "content": content});
     chained("assistant", uuid, parent, json!({"message": message}))
 }
 
-fn texts(conversation: &Conversation) -> Vec<String> {
+pub(crate) fn texts(conversation: &Conversation) -> Vec<String> {
     conversation.messages.iter().map(|message| message.text().into_owned()).collect()
 }
 

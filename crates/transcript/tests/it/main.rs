@@ -16,4 +16,5 @@ mod langchain;
 mod opencode;
 mod released_logs;
 mod requests;
+mod response_ids;
 mod round_trip;

@@ -25,13 +25,25 @@ pub(super) struct Line<'r> {
     /// Whether it sums up what is before it.
     pub(super) summary: bool,
     /// The response that it is a part of.
-    pub(super) response: Option<Cow<'r, str>>,
+    pub(super) response: Option<ResponseKey<'r>>,
     /// How its response ended, if it says so.
     pub(super) stopped: Option<Cow<'r, str>>,
     /// Whether it holds only thoughts.
     pub(super) only_thinks: bool,
     pub(super) calls: Vec<Cow<'r, str>>,
     pub(super) answers: Vec<Cow<'r, str>>,
+}
+
+/// What the lines of one response of the model have in common. Some servers give all responses the same id, or an empty
+/// one.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct ResponseKey<'r> {
+    /// Its id, unless that is empty.
+    pub(super) id: Option<Cow<'r, str>>,
+    /// The request that it answers.
+    request: Option<Cow<'r, str>>,
+    /// How many prompts are before it.
+    prompts: u64,
 }
 
 /// The speaker of a line.
@@ -111,7 +123,11 @@ impl<'r> Line<'r> {
         }
         if said == Said::Assistant {
             let text = |key: &str| message.as_ref().and_then(|message| message.text(key));
-            (self.response, self.stopped) = (text("id"), text("stop_reason"));
+            let said = |text: &Cow<'r, str>| !text.is_empty();
+            let (id, request) = (text("id").filter(said), object.text("requestId").filter(said));
+            let is_named = id.is_some() || request.is_some();
+            self.response = is_named.then_some(ResponseKey { id, request, prompts: 0 });
+            self.stopped = text("stop_reason");
             let blocks = content.and_then(blocks).unwrap_or_default();
             let is_thought = |block: &&RawValue| {
                 let kind =
@@ -150,6 +166,18 @@ impl<'r> Line<'r> {
             ids.push(id);
         }
         Ok(())
+    }
+
+    /// Returns whether a person asks for a new response with it.
+    pub(super) fn is_prompt(&self) -> bool {
+        self.said == Some(Said::User) && self.answers.is_empty() && !self.meta
+    }
+
+    /// States how many prompts are before it.
+    pub(super) fn follows(&mut self, prompts: u64) {
+        if let Some(response) = &mut self.response {
+            response.prompts = prompts;
+        }
     }
 
     /// Returns whether it is in the tree of the session.

@@ -1,6 +1,6 @@
 //! The messages of a thread.
 
-use super::line::{Line, Said, blocks, queued_prompt};
+use super::line::{Line, ResponseKey, Said, blocks, queued_prompt};
 use super::response::Response;
 use crate::draft::{Draft, list_of, push_member, quoted};
 use crate::format::anthropic_blocks::{self, counts, members_but};
@@ -77,10 +77,10 @@ pub(super) struct Messages {
 /// Returns the messages that the lines of a thread make, in order. `lines` is what is said in the
 /// thread, in the order of the file.
 pub(super) fn messages<'r>(lines: &[&Line<'r>], facts: &Facts<'r>) -> Messages {
-    let mut responses: HashMap<&str, Vec<&Line<'r>>> = HashMap::new();
+    let mut responses: HashMap<&ResponseKey<'r>, Vec<&Line<'r>>> = HashMap::new();
     for line in lines {
-        if let (Some(Said::Assistant), Some(id)) = (line.said, &line.response) {
-            responses.entry(id).or_default().push(line);
+        if let (Some(Said::Assistant), Some(response)) = (line.said, &line.response) {
+            responses.entry(response).or_default().push(line);
         }
     }
     let (mut turns, mut silent) = (Vec::new(), HashSet::new());
@@ -88,7 +88,7 @@ pub(super) fn messages<'r>(lines: &[&Line<'r>], facts: &Facts<'r>) -> Messages {
     for line in lines {
         let own = std::slice::from_ref(line);
         let (lines, made) = match (line.said, &line.response) {
-            (Some(Said::Assistant), Some(id)) => match responses.remove(id.as_ref()) {
+            (Some(Said::Assistant), Some(response)) => match responses.remove(response) {
                 Some(lines) => (Cow::Owned(lines.clone()), assistant(&lines, facts)),
                 None => continue,
             },
@@ -163,7 +163,8 @@ fn assistant<'r>(lines: &[&Line<'r>], facts: &Facts<'r>) -> Vec<Turn> {
     if !is_model {
         draft.keep("synthetic", "true");
     }
-    if let Some(id) = &first.response {
+    let id = first.response.as_ref().and_then(|response| response.id.as_deref());
+    if let Some(id) = id {
         draft.keep_text("response", id);
     }
     if let Some(model) = message.get("model") {
@@ -186,7 +187,7 @@ fn assistant<'r>(lines: &[&Line<'r>], facts: &Facts<'r>) -> Vec<Turn> {
         message.get(key).map(RawValue::get) == taken.map(RawValue::get)
     };
     let mut taken = vec!["role", "content", "model"];
-    taken.extend(first.response.is_some().then_some("id"));
+    taken.extend(id.map(|_| "id"));
     taken.extend(is_taken("usage", response.usage()).then_some("usage"));
     taken.extend((stop.is_none() || is_taken("stop_reason", stop)).then_some("stop_reason"));
     keep_message(&mut draft, message, &taken);

@@ -8,6 +8,7 @@ use crate::conversion::Conversion;
 use crate::draft::{push_member, quoted};
 use crate::format::{Context, Format};
 use crate::record::object_of;
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 /// The lines of a log, and the tree that some of them make.
@@ -23,7 +24,8 @@ pub(super) struct Session<'r> {
 }
 
 impl<'r> Session<'r> {
-    pub(super) fn of(lines: Vec<Line<'r>>) -> Self {
+    pub(super) fn of(mut lines: Vec<Line<'r>>) -> Self {
+        count_prompts(&mut lines);
         let mut chained = Vec::new();
         let mut repeated = Vec::new();
         let mut known: HashMap<&str, usize> = HashMap::new();
@@ -43,8 +45,8 @@ impl<'r> Session<'r> {
             }
         }
         let link = |uuid: &str| known.get(uuid).map_or(Link::Missing, |at| Link::To(*at));
-        let (mut agents, mut responses, mut calls) =
-            (Numbers::default(), Numbers::default(), Numbers::default());
+        let (mut agents, mut calls) = (Numbers::default(), Numbers::default());
+        let mut responses = HashMap::new();
         let nodes = chained
             .iter()
             .filter_map(|at| lines.get(*at))
@@ -64,7 +66,10 @@ impl<'r> Session<'r> {
                     meta: line.meta,
                     calls: line.calls.iter().map(|id| number(id.as_ref())).collect(),
                     answers: line.answers.iter().map(|id| number(id.as_ref())).collect(),
-                    response: line.response.as_deref().map(|id| responses.of((scope, id))),
+                    response: line.response.as_ref().map(|response| {
+                        let next = responses.len();
+                        *responses.entry((scope, response)).or_insert(next)
+                    }),
                 }
             })
             .collect();
@@ -273,6 +278,16 @@ impl<'r> Session<'r> {
         if !repeated.is_empty() {
             conversion.fact("repeated_lines", &format!("[{}]", repeated.join(",")));
         }
+    }
+}
+
+/// Counts the prompts before each line of the session and of each agent. Side chains that name no agent have no order.
+fn count_prompts(lines: &mut [Line<'_>]) {
+    let mut counts: HashMap<Option<Cow<'_, str>>, u64> = HashMap::new();
+    for line in lines.iter_mut().filter(|line| line.agent.as_deref() != Some("")) {
+        let count = counts.entry(line.agent.clone()).or_default();
+        *count += u64::from(line.is_prompt());
+        line.follows(*count);
     }
 }
 
