@@ -12,7 +12,7 @@ pub use salvage::Salvage;
 use crate::error::Failure;
 use crate::memory::Shared;
 use crate::{Close, Error, Memory, Session, texts};
-use foldback_core::{Message, Recorded, Role, SeqNo, TodoId};
+use foldback_core::{Message, Recorded, Role, SeqNo, TodoId, beginning};
 use foldback_kv::{Todo, retry};
 use foldback_transcript::Conversation;
 use rayon::prelude::*;
@@ -25,6 +25,9 @@ const PER_TRANSACTION: usize = 256;
 
 /// Bytes per transaction when a whole conversation is imported.
 const BYTES_PER_TRANSACTION: usize = 4 << 20;
+
+/// How many characters of a message an error shows.
+const BEGINNING: usize = 40;
 
 /// How many messages are read at once for an export.
 const PER_READ: u64 = 1_024;
@@ -228,30 +231,37 @@ impl<'a> Conversations<'a> {
         conversation: &Conversation,
     ) -> Result<(), Error> {
         let all = &conversation.messages;
-        let not_empty = || Failure::NotEmpty { todo: todo.id().clone(), len: range.end };
-        if range.end > all.len() as u64 {
-            return Err(not_empty().into());
-        }
+        let (id, len, has) = (|| todo.id().clone(), range.end, all.len() as u64);
         let mut from = range.start;
-        while from < range.end {
-            let to = range.end.min(from + PER_READ);
+        while from < len.min(has) {
+            let to = len.min(has).min(from + PER_READ);
             let held = texts::exact_messages(self.memory, todo, from..to)?;
-            let compared = |message| self.memory.compared(message);
-            let other = (from..).zip(&held).find(|(seq, message)| {
-                let new = usize::try_from(*seq).ok().and_then(|at| all.get(at));
-                new.is_none_or(|new| compared(new) != compared(message))
+            let given = all.iter().skip(usize::try_from(from).unwrap_or(usize::MAX));
+            let other = (from..).zip(held.iter().zip(given)).find(|(_, (held, given))| {
+                held != given && self.memory.compared(held) != self.memory.compared(given)
             });
-            if let Some((seq, message)) = other {
-                let is_last = seq > 0 && seq + 1 == range.end;
-                let rewritten = || Failure::Rewritten { todo: todo.id().clone(), seq: SeqNo(seq) };
-                return Err(match message.role() {
-                    Role::Assistant if is_last => rewritten().into(),
-                    _ => not_empty().into(),
-                });
+            if let Some((seq, (held, given))) = other {
+                let is_last = seq > 0 && seq + 1 == len;
+                let seq = SeqNo(seq);
+                return Err(match held.role() {
+                    Role::Assistant if is_last => Failure::Rewritten { todo: id(), seq },
+                    _ => Failure::Other { todo: id(), len, seq, given: self.beginning_of(given) },
+                }
+                .into());
             }
             from = to;
         }
-        Ok(())
+        match len > has {
+            true => Err(Failure::Longer { todo: id(), len, has }.into()),
+            false => Ok(()),
+        }
+    }
+
+    /// Returns how a message begins, in a few words without secrets.
+    fn beginning_of(self, message: &Message) -> String {
+        let text = message.text();
+        let begins = beginning(&self.memory.redacted(&text), BEGINNING).into_owned();
+        format!("of role {} that begins with {begins:?}", message.role().as_str())
     }
 
     /// Returns a todo's conversation, every message exactly as it was recorded.

@@ -17,7 +17,7 @@ use crate::{Error, ErrorKind, Memory, texts};
 use foldback_core::{Message, SeqNo, TodoId, TodoItem, TodoList};
 use foldback_kv::{Batch, Delete, Expect, Key, Space, Todo, retry};
 use foldback_redaction::{Finding, find, highest_number, mark, plain, replaced, without_numbers};
-use foldback_transcript::without_lines;
+use foldback_transcript::comparable;
 use numbers::Digester;
 use sealed::{Removed, open, seal};
 use std::borrow::Cow;
@@ -94,13 +94,15 @@ impl Shared {
         Incoming { message: Arc::new(message), secrets: secrets.into(), vectors: None }
     }
 
-    /// Returns the content of a message, for comparing it with a stored one: without line numbers, and with what is
-    /// replaced in one of them replaced in both.
+    /// Returns a message in the form in which it is compared with a stored one. What is replaced in one of them is
+    /// replaced in both.
     pub(crate) fn compared<'m>(&self, message: &'m Message) -> Cow<'m, str> {
-        let said = without_lines(message);
         match self.redaction {
-            Some(_) => Cow::Owned(without_numbers(&plain(&said)).into_owned()),
-            None => said,
+            Some(_) => {
+                let plain = plain(message.json());
+                Cow::Owned(comparable(&without_numbers(&plain)).into_owned())
+            }
+            None => comparable(message.json()),
         }
     }
 

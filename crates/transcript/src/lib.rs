@@ -56,6 +56,7 @@
 //! ```
 
 mod agent_meta;
+mod comparable;
 mod conversation;
 mod conversations;
 mod conversion;
@@ -73,8 +74,8 @@ mod object;
 mod options;
 mod record;
 mod scan;
-mod source_lines;
 
+pub use comparable::comparable;
 pub use conversation::Conversation;
 pub use conversations::{Conversations, read_bytes, read_file};
 pub use envelope::Envelope;
@@ -85,4 +86,3 @@ pub use growing::{Growing, Grown};
 pub use limits::Limits;
 pub use message_line::{MessageLines, read_message_line};
 pub use options::Options;
-pub use source_lines::without_lines;

@@ -2,7 +2,7 @@
 
 use super::folder::stem;
 use foldback_core::{Message, TodoId};
-use foldback_transcript::without_lines;
+use foldback_transcript::comparable;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use xxhash_rust::xxh3::Xxh3;
 
@@ -32,7 +32,7 @@ impl Beginnings {
         let mut hash = Xxh3::new();
         let none = hash.digest128();
         let each = messages.iter().map(|message| {
-            let json = without_lines(message);
+            let json = comparable(message.json());
             hash.update(&(json.len() as u64).to_le_bytes());
             hash.update(json.as_bytes());
             hash.digest128()

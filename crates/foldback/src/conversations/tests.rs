@@ -1,7 +1,7 @@
 //! Imports of logs that are still being written.
 
 use super::*;
-use crate::Options;
+use crate::{ErrorKind, Options};
 use foldback_transcript::read_bytes;
 
 const LOG: [&str; 7] = [
@@ -66,4 +66,47 @@ fn a_log_that_ends_with_a_call_is_found() {
     let changed = memory.shared.kv.changed().unwrap();
     memory.conversations().continue_import(&id(), &log(2)).unwrap();
     assert_eq!(memory.shared.kv.changed().unwrap(), changed);
+}
+
+/// RC6: a conversation that is written otherwise, with white space, escapes or another order of keys, is the same one.
+#[test]
+fn rc6_messages_are_compared_as_values() {
+    let memory = Memory::in_memory(Options::default()).unwrap();
+    let all = memory.conversations();
+    all.import(&id(), &log(5)).unwrap();
+    let spaced = LOG.map(|line| {
+        let line = line.replace("\":", "\": ").replace(",\"", ",   \"").replace('测', "\\u6d4b");
+        match line.strip_prefix("{\"role\": \"tool\",") {
+            Some(rest) => {
+                rest.replacen("   \"tool", "{\"tool", 1).replace('}', ",\"role\":\"tool\"}")
+            }
+            None => line,
+        }
+    });
+    let line = format!("{{\"id\":\"t\",\"messages\":[{}]}}", spaced.join(", "));
+    let other = read_bytes(line.as_bytes()).unwrap().next().unwrap().unwrap();
+    assert!(other.messages.iter().zip(&log(7).messages).all(|(one, other)| one != other));
+    assert_eq!(all.continue_import(&id(), &other).unwrap().len(), 2);
+    assert_eq!(all.follow(&id(), &other, 7, None).unwrap().unwrap().1.len(), 0);
+    // What was recorded stays as it was.
+    assert_eq!(all.export(&id()).unwrap().messages[..5], log(5).messages);
+}
+
+/// The error names the first message that differs, and how the conversation's begins.
+#[test]
+fn a_different_conversation_is_refused_with_the_message_that_differs() {
+    let memory = Memory::in_memory(Options::default()).unwrap();
+    let all = memory.conversations();
+    all.import(&id(), &log(5)).unwrap();
+    let mut other = log(7);
+    other.messages[2] = Message::user(&"别的话，".repeat(30));
+    let error = all.continue_import(&id(), &other).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::AlreadyExists);
+    let error = error.to_string();
+    let begins = format!("of role user that begins with \"{}…\"", "别的话，".repeat(10));
+    assert!(error.contains("already holds 5 messages, and its message 2 is"), "{error}");
+    assert!(error.contains(&begins), "{error}");
+    // A beginning of what is there is refused, too.
+    let error = all.continue_import(&id(), &log(4)).unwrap_err().to_string();
+    assert!(error.contains("holds 5 messages, of which the conversation has only the first 4"));
 }

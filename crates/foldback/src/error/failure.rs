@@ -206,6 +206,34 @@ pub(crate) enum Failure {
         /// How many messages it holds.
         len: u64,
     },
+    /// A conversation is to continue in a todo that holds another one.
+    #[error(
+        "todo {todo} already holds {len} messages, and its message {seq} is a different one: the conversation has one \
+         {given} there; give the conversation another todo"
+    )]
+    Other {
+        /// The todo.
+        todo: TodoId,
+        /// How many messages it holds.
+        len: u64,
+        /// The first message that differs.
+        seq: SeqNo,
+        /// What the conversation has in its place.
+        given: String,
+    },
+    /// A todo holds a conversation and more.
+    #[error(
+        "todo {todo} already holds {len} messages, of which the conversation has only the first {has}; give the \
+         conversation another todo"
+    )]
+    Longer {
+        /// The todo.
+        todo: TodoId,
+        /// How many messages it holds.
+        len: u64,
+        /// How many of them the conversation has.
+        has: u64,
+    },
     /// Of the messages that a todo holds of a conversation, only the last one, a response, differs
     /// from its source now.
     #[error(

@@ -69,7 +69,10 @@ impl ErrorKind {
             | Failure::NoTenant(_)
             | Failure::NoMessage { .. }
             | Failure::NoReference { .. } => Self::NotFound,
-            Failure::NotEmpty { .. } | Failure::KnownTenant(_) => Self::AlreadyExists,
+            Failure::NotEmpty { .. }
+            | Failure::Other { .. }
+            | Failure::Longer { .. }
+            | Failure::KnownTenant(_) => Self::AlreadyExists,
             Failure::MovedOn { .. } => Self::Conflict,
             Failure::Damaged { .. }
             | Failure::State { .. }

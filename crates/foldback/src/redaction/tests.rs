@@ -249,6 +249,21 @@ fn s8_an_import_goes_on() {
     assert_eq!((followed(4).len(), followed(4).len(), followed(5).len()), (4, 0, 1));
 }
 
+/// The error about a conversation that differs from its todo shows how a message begins, without its secrets.
+#[test]
+fn s8_an_error_about_a_different_message_shows_no_secret() {
+    let memory = Memory::in_memory(options(None)).unwrap();
+    let came = |text: &str| {
+        let line = format!(r#"{{"id":"t","messages":[{{"role":"user","content":"{text}"}}]}}"#);
+        read_bytes(line.as_bytes()).unwrap().next().unwrap().unwrap()
+    };
+    memory.conversations().import(&todo("t"), &came("第一")).unwrap();
+    let other = came(&format!("令牌 {GITHUB}"));
+    let error = memory.conversations().continue_import(&todo("t"), &other).unwrap_err();
+    let error = error.to_string();
+    assert!(error.contains("begins with \"令牌 [redacted github-token]\""), "{error}");
+}
+
 /// What is sealed of the text around a conversation is of the last import, whatever that replaced.
 #[test]
 fn s8_what_is_revealed_around_a_conversation_is_of_its_last_import() {
