@@ -3,10 +3,11 @@
 mod folder;
 mod naming;
 mod opencode;
+mod ready;
 mod survey;
 
 pub(crate) use folder::{files_in, stem};
-pub(crate) use opencode::{Database, is_database};
+pub(crate) use opencode::{Database, is_database, log_of};
 pub(crate) use survey::Survey;
 
 use crate::error::CliError;
@@ -15,6 +16,7 @@ use foldback_transcript::{Conversation, Conversations, Error as InputError, Limi
 use folder::{ENDINGS, walk};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 /// The inputs of one command. They are read twice: once to check them all before anything is
 /// written, and once for the work.
@@ -45,6 +47,8 @@ pub(crate) struct Sourced {
     pub(crate) file: String,
     /// The line on which the conversation begins, counted from 1.
     pub(crate) line: u64,
+    /// When its file was last written; `None` if it cannot grow any more.
+    written: Option<SystemTime>,
     /// A name that no other conversation of the same inputs has.
     name: String,
 }
@@ -136,6 +140,7 @@ impl Input {
     }
 
     fn conversations(&self) -> Box<dyn Iterator<Item = Result<Sourced, CliError>> + '_> {
+        let mut written = None;
         let opened = match self {
             Self::File { path, .. } if is_database(path) => {
                 return match Database::open(path) {
@@ -143,7 +148,10 @@ impl Input {
                     Err(error) => Box::new(std::iter::once(Err(error))),
                 };
             }
-            Self::File { path, .. } => Conversations::from_file(path, Limits::default()),
+            Self::File { path, .. } => {
+                written = ready::written(path);
+                Conversations::from_file(path, Limits::default())
+            }
             Self::Held { name, bytes } => {
                 Conversations::from_reader(name.as_str(), bytes.as_slice(), Limits::default())
             }
@@ -161,7 +169,9 @@ impl Input {
             let next = conversations.next()?;
             let line = conversations.line();
             Some(match next {
-                Ok(conversation) => Ok(Sourced::new(conversation, file.clone(), line)),
+                Ok(conversation) => {
+                    Ok(Sourced { written, ..Sourced::new(conversation, file.clone(), line) })
+                }
                 Err(error) => Err(error.into()),
             })
         }))
@@ -172,7 +182,12 @@ impl Sourced {
     /// A conversation on its own, named by its id or, without one, by its file's name.
     pub(crate) fn new(conversation: Conversation, file: String, line: u64) -> Self {
         let name = conversation.id.clone().unwrap_or_else(|| stem(&file));
-        Self { conversation, file, line, name }
+        Self { conversation, file, line, written: None, name }
+    }
+
+    /// How many of its first messages stay as they are: those before a response that is still being written.
+    pub(crate) fn ready(&self) -> usize {
+        ready::ready(&self.conversation, self.written, SystemTime::now())
     }
 
     /// The conversation's name: its own id, or else its file's name, with an addition if other

@@ -1,21 +1,22 @@
 //! Imports and exports whole conversations.
 
 mod follow;
+mod import;
 mod info;
 mod salvage;
 
 pub use follow::Followed;
+pub use import::Import;
 pub use info::TodoInfo;
 pub(crate) use info::origin_of;
 pub use salvage::Salvage;
 
 use crate::error::Failure;
 use crate::memory::Shared;
-use crate::{Close, Error, Memory, Session, texts};
+use crate::{Error, Memory, Session, texts};
 use foldback_core::{Message, Recorded, Role, SeqNo, TodoId, beginning};
 use foldback_kv::{Todo, retry};
 use foldback_transcript::Conversation;
-use rayon::prelude::*;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -82,84 +83,6 @@ impl<'a> Conversations<'a> {
             return Err(Failure::NotEmpty { todo: todo.clone(), len }.into());
         }
         self.continue_import(todo, conversation)
-    }
-
-    /// Imports as [`import`](Self::import) does, into a todo that may already hold the conversation's first messages,
-    /// because an earlier import was cut short or the conversation has grown since.
-    ///
-    /// # Errors
-    /// When the todo holds other messages, or more of them
-    /// ([`AlreadyExists`](crate::ErrorKind::AlreadyExists)); when only the last message that it holds is
-    /// different now ([`SourceChanged`](crate::ErrorKind::SourceChanged)); and when the store fails.
-    pub fn continue_import(
-        self,
-        todo: &TodoId,
-        conversation: &Conversation,
-    ) -> Result<Vec<Recorded>, Error> {
-        let begun = self.begin(todo, conversation)?;
-        self.go_on(begun, conversation)
-    }
-
-    /// Imports several conversations as [`continue_import`](Self::continue_import) does, each into a
-    /// todo of its own; they are cut and embedded in parallel. The todos are created, and what they
-    /// already hold is checked, in the order given: after one that is refused, and for which
-    /// `is_passed` is false, nothing is begun. The results are in that order and end with that one.
-    ///
-    /// # Errors
-    /// Each conversation's result has the errors of [`continue_import`](Self::continue_import).
-    pub fn continue_imports(
-        self,
-        conversations: &[(TodoId, &Conversation)],
-        is_passed: impl Fn(&Error) -> bool,
-    ) -> Vec<Result<Vec<Recorded>, Error>> {
-        let mut begun = Vec::with_capacity(conversations.len());
-        for (todo, conversation) in conversations {
-            let session = self.begin(todo, conversation);
-            let ends = session.as_ref().is_err_and(|error| !is_passed(error));
-            begun.push((session, *conversation));
-            if ends {
-                break;
-            }
-        }
-        let import = |(begun, conversation): (Result<_, Error>, &Conversation)| {
-            begun.and_then(|begun| self.go_on(begun, conversation))
-        };
-        begun.into_par_iter().map(import).collect()
-    }
-
-    /// Records the part of a conversation that its todo does not hold yet, and closes its last block
-    /// unless a call in it waits for its result.
-    fn go_on(
-        self,
-        (mut session, mut checked): (Session, u64),
-        conversation: &Conversation,
-    ) -> Result<Vec<Recorded>, Error> {
-        let mut recorded = Vec::new();
-        loop {
-            self.check_held(&session.todo, checked..session.len(), conversation)?;
-            let held = usize::try_from(session.len()).unwrap_or(usize::MAX);
-            let rest = conversation.messages.get(held..).unwrap_or_default();
-            let Some(batch) = batches(rest).next() else { break };
-            match session.record_all_at(SeqNo(session.len()), batch.to_vec()) {
-                Ok(receipts) => {
-                    recorded.extend(receipts);
-                    checked = session.len();
-                }
-                // Another writer imports the same: what is already there need not be recorded again.
-                Err(error) if matches!(error.failure(), Failure::MovedOn { .. }) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        // Its last block may already be closed. A call whose result is still to come keeps it open:
-        // the log may have been read while the tool worked, and the two are never parted.
-        if session.open() == 0 || session.live.chunker.has_open_call() {
-            return Ok(recorded);
-        }
-        let closed = session.close(Close::End)?;
-        if let Some(last) = recorded.last_mut() {
-            last.closed.extend(closed);
-        }
-        Ok(recorded)
     }
 
     /// Returns the session of a todo that a conversation is imported into. The todo is new, or

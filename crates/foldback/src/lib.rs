@@ -89,7 +89,7 @@ mod options;
 mod question_words;
 
 pub use audit::{Audit, AuditEvent, AuditFilter, AuditLine, AuditLog, AuditReport};
-pub use conversations::{Conversations, Followed, Salvage, TodoInfo};
+pub use conversations::{Conversations, Followed, Import, Salvage, TodoInfo};
 pub use disk::release_reserve;
 pub use embedding::{
     EmbedderTrouble, Embedding, EmbeddingFailures, EmbeddingProgress, StoreEmbedder,

@@ -75,18 +75,31 @@ impl Conversation {
         out
     }
 
+    /// Returns whether it comes from a log or a session that its program continues.
+    #[must_use]
+    pub fn is_log(&self) -> bool {
+        let logs =
+            [Format::ClaudeCodeLog, Format::CodexLog, Format::LangChain, Format::OpenCodeSession];
+        logs.contains(&self.envelope.format())
+    }
+
+    /// Returns how many of its first messages come before a response that its log does not call complete: all of them
+    /// if there is no such response.
+    #[must_use]
+    pub fn complete(&self) -> usize {
+        let open = if self.is_log() { self.fact("unfinished_response") } else { None };
+        let begin = open.and_then(|line| self.begin_of(line.parse().ok()?));
+        begin.unwrap_or(self.messages.len())
+    }
+
     /// Returns how many of its first messages stay as they are while its log grows: those before an unfinished
     /// response, and, of those after the last response, the results of its calls until all are there.
     #[must_use]
     pub fn settled(&self) -> usize {
-        let all = self.messages.len();
-        let grows =
-            [Format::ClaudeCodeLog, Format::CodexLog, Format::LangChain, Format::OpenCodeSession];
-        if !grows.contains(&self.envelope.format()) {
-            return all;
+        let end = self.complete();
+        if !self.is_log() {
+            return end;
         }
-        let open = self.fact("unfinished_response").and_then(|line| line.parse().ok());
-        let end = open.and_then(|line| self.begin_of(line)).unwrap_or(all);
         let said = self.messages.get(..end).unwrap_or_default();
         let Some(last) = said.iter().rposition(|message| *message.role() == Role::Assistant) else {
             return end;

@@ -93,19 +93,19 @@ impl Import {
         let mut refused = 0;
         let mut conversations = survey.conversations();
         loop {
-            let step = next_step(&mut conversations, self.todo.as_ref())?;
+            let step = next_step(&mut conversations, self.todo.as_ref(), out)?;
             if step.is_empty() {
                 break;
             }
-            let given: Vec<_> =
-                step.iter().map(|(todo, sourced)| (todo.clone(), &sourced.conversation)).collect();
+            let given: Vec<_> = step.iter().map(Taken::import).collect();
             let passes = |error: &foldback::Error| is_passed(error, self.lenient);
             let imported = memory.conversations().continue_imports(&given, passes);
-            for ((todo, sourced), recorded) in step.iter().zip(imported) {
+            for (taken, recorded) in step.iter().zip(imported) {
+                let Taken { todo, sourced, .. } = taken;
                 progress.around(|| tell(out, sourced, todo));
                 match recorded {
                     Ok(recorded) => {
-                        let imported = ImportJson::of(todo, sourced, &recorded);
+                        let imported = ImportJson::of(taken, &recorded);
                         progress.around(|| print(out, &imported))?;
                     }
                     Err(error) if passes(&error) => {
@@ -165,25 +165,51 @@ pub(crate) fn is_passed(error: &foldback::Error, lenient: bool) -> bool {
 const STEP: usize = 64;
 const STEP_MESSAGES: usize = 8_192;
 
-/// Returns the next conversations, each with its todo.
+/// A conversation, and what is imported of it.
+struct Taken {
+    todo: TodoId,
+    sourced: Sourced,
+    /// How many of its first messages are recorded.
+    ready: usize,
+}
+
+impl Taken {
+    fn import(&self) -> foldback::Import<'_> {
+        let Self { todo, sourced, ready } = self;
+        foldback::Import { todo: todo.clone(), conversation: &sourced.conversation, ready: *ready }
+    }
+}
+
+/// Returns the next conversations of which there is something to record.
 fn next_step(
     conversations: &mut impl Iterator<Item = Result<Sourced, CliError>>,
     todo: Option<&TodoId>,
-) -> Result<Vec<(TodoId, Sourced)>, CliError> {
+    out: &Output,
+) -> Result<Vec<Taken>, CliError> {
     let (mut step, mut messages) = (Vec::new(), 0);
     while step.len() < STEP && messages < STEP_MESSAGES {
         let Some(sourced) = conversations.next().transpose()? else { break };
-        messages += sourced.conversation.messages.len();
-        step.push((todo.cloned().unwrap_or_else(|| sourced.todo()), sourced));
+        let (ready, all) = (sourced.ready(), sourced.conversation.messages.len());
+        if ready < all {
+            out.note(format_args!(
+                "the last response of {} is still being written and is left for the next import",
+                sourced.id()
+            ));
+        }
+        if ready > 0 {
+            messages += all;
+            let todo = todo.cloned().unwrap_or_else(|| sourced.todo());
+            step.push(Taken { todo, sourced, ready });
+        }
     }
     Ok(step)
 }
 
 impl<'a> ImportJson<'a> {
-    fn of(todo: &'a TodoId, sourced: &'a Sourced, recorded: &'a [Recorded]) -> Self {
-        let conversation = &sourced.conversation;
-        let (id, messages) = (conversation.id.as_deref(), conversation.messages.len() as u64);
-        Self::of_batch(&Batch { id, todo, messages, recorded })
+    fn of(taken: &'a Taken, recorded: &'a [Recorded]) -> Self {
+        let Taken { todo, sourced, ready } = taken;
+        let id = sourced.conversation.id.as_deref();
+        Self::of_batch(&Batch { id, todo, messages: *ready as u64, recorded })
     }
 
     fn of_batch(batch: &Batch<'a>) -> Self {

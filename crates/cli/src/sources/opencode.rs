@@ -1,6 +1,7 @@
 //! The sessions in OpenCode's database, each as `opencode export` writes it.
 
 use super::Sourced;
+use super::ready::written;
 use crate::error::CliError;
 use foldback_kv::ForeignFile;
 use foldback_transcript::{Conversations, Error as InputError, Limits, Place};
@@ -8,7 +9,8 @@ use serde_json::value::RawValue;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::Read as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 /// The tables that are read here.
 const TABLES: [&str; 3] = ["session", "message", "part"];
@@ -31,6 +33,8 @@ pub(crate) struct Database {
     /// The sessions that are still to be read, the next one last.
     sessions: Vec<String>,
     count: u64,
+    /// When the database was last written.
+    written: Option<SystemTime>,
 }
 
 impl Database {
@@ -51,7 +55,13 @@ impl Database {
             sessions.push(value(row, "id").to_owned());
             Ok::<_, CliError>(())
         })?;
-        Ok(Self { file, name, sessions, count: 0 })
+        Ok(Self {
+            file,
+            name,
+            sessions,
+            count: 0,
+            written: written(path).max(written(&log_of(path))),
+        })
     }
 
     /// Drops the sessions that have not changed since `seen` was filled; `seen` is filled anew.
@@ -137,12 +147,20 @@ impl Iterator for Database {
                 // A session in which nothing was said yet.
                 Ok(None) | Err(CliError::Input(InputError::NoMessages { .. })) => {}
                 Ok(Some(conversation)) => {
-                    return Some(Ok(Sourced::new(conversation, self.name.clone(), self.count)));
+                    let sourced = Sourced::new(conversation, self.name.clone(), self.count);
+                    return Some(Ok(Sourced { written: self.written, ..sourced }));
                 }
                 Err(error) => return Some(Err(error)),
             }
         }
     }
+}
+
+/// Returns the file that changes first when a database is written.
+pub(crate) fn log_of(path: &Path) -> PathBuf {
+    let mut log = path.to_owned().into_os_string();
+    log.push("-wal");
+    log.into()
 }
 
 fn value<'r>(row: &'r Row<'_>, name: &str) -> &'r str {

@@ -3,7 +3,7 @@
 use super::{Report, SHARE};
 use crate::error::CliError;
 use crate::output::Output;
-use crate::sources::{Database, Sourced, is_database, stem};
+use crate::sources::{Database, Sourced, is_database, log_of, stem};
 use foldback::{ErrorKind, Followed, Memory};
 use foldback_core::{Recorded, TodoId};
 use foldback_transcript::{Conversation, Error as InputError, Growing, Grown, Limits};
@@ -188,13 +188,6 @@ impl WatchedFile {
 fn stamp_of(path: &Path) -> Stamp {
     let meta = std::fs::metadata(path).ok()?;
     Some((meta.len(), meta.modified().ok()))
-}
-
-/// The file that changes first when a database is written.
-fn log_of(path: &Path) -> PathBuf {
-    let mut log = path.to_owned().into_os_string();
-    log.push("-wal");
-    log.into()
 }
 
 impl Reader {

@@ -219,13 +219,13 @@ fn a_todo_that_holds_something_else_is_passed_over_where_that_is_asked_for() {
 }
 
 /// A line of a session log of Claude Code.
-fn said(session: &str, n: u32, role: &str, text: &str) -> String {
+pub(crate) fn said(session: &str, n: u32, role: &str, text: &str) -> String {
     let parent = n.checked_sub(1).map_or("null".to_owned(), |n| format!("\"{session}-{n}\""));
     let message = match role {
         "user" => format!("{{\"role\":\"user\",\"content\":\"{text}\"}}"),
         _ => format!(
             "{{\"role\":\"assistant\",\"id\":\"m{n}\",\"model\":\"m\",\
-             \"content\":[{{\"type\":\"text\",\"text\":\"{text}\"}}]}}"
+             \"content\":[{{\"type\":\"text\",\"text\":\"{text}\"}}],\"stop_reason\":\"end_turn\"}}"
         ),
     };
     format!(

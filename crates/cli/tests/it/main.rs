@@ -40,6 +40,7 @@ mod face;
 mod full_disk;
 mod gateway;
 mod grant;
+mod import_again;
 mod import_opencode;
 mod import_watch;
 mod input;
