@@ -212,6 +212,11 @@ impl Sourced {
     }
 }
 
+/// Whether a conversation is a branch that the one with the id `trunk` has left, as their ids show.
+pub(crate) fn is_branch_of(id: &str, trunk: &str) -> bool {
+    id.strip_prefix(trunk).is_some_and(|rest| rest.starts_with("-branch-"))
+}
+
 fn cannot_read(path: &Path, source: std::io::Error) -> CliError {
     CliError::Io { what: format!("{} could not be read", path.display()), source }
 }

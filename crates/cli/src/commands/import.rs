@@ -1,5 +1,7 @@
 //! `foldback import`.
 
+mod recording;
+
 use crate::cli::Globals;
 use crate::error::{CliError, Outcome};
 use crate::output::{Output, style, text};
@@ -9,6 +11,7 @@ use crate::watch::{Batch, Watch};
 use clap::Args;
 use foldback::ErrorKind;
 use foldback_core::{Recorded, TodoId, thousands};
+use recording::{Recording, Taken};
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -19,7 +22,10 @@ use std::path::PathBuf;
 /// several. Among conversations with the same id, one that is the beginning of another is skipped; of the others the
 /// first keeps the id, and the rest go into todos named by that id and their file's name. All inputs are read before
 /// anything is written. A conversation that an earlier import left half-way, or that has grown since, continues where
-/// it stopped; one whose todo holds something else is refused.
+/// it stopped. A log that went back to an earlier point, or was rewritten after the same beginning, continues in its todo
+/// after everything there. A conversation whose todo holds something else is reported and not imported, and the exit
+/// code is 1. Messages are compared by what they say, not by how their JSON is written. A response that is still being
+/// written is left for the next import.
 ///
 /// Formats are detected from the content: foldback JSON Lines; chat-completions arrays and bodies; Anthropic Messages
 /// bodies and lists of messages; either body inside a line of a log or batch; session logs of Claude Code and Codex;
@@ -55,8 +61,8 @@ pub(crate) struct Import {
     #[arg(long, value_name = "ID")]
     todo: Option<TodoId>,
 
-    /// Report damaged lines, files that hold no conversation, unreadable files in a folder, and
-    /// conversations whose todo holds something else, and continue after them
+    /// Report damaged lines, files that hold no conversation, and unreadable files in a folder, and
+    /// continue after them; a conversation whose todo holds something else is then no error
     #[arg(long)]
     lenient: bool,
 
@@ -89,43 +95,16 @@ impl Import {
             return Ok(Outcome::Done);
         }
         let memory = store::open_for_writing(globals, out)?;
-        let mut progress = out.progress("importing", survey.messages);
-        let mut refused = 0;
+        let mut recording = Recording::new(&memory, out, self.lenient, survey.messages);
         let mut conversations = survey.conversations();
-        loop {
-            let step = next_step(&mut conversations, self.todo.as_ref(), out)?;
-            if step.is_empty() {
-                break;
-            }
-            let given: Vec<_> = step.iter().map(Taken::import).collect();
-            let passes = |error: &foldback::Error| is_passed(error, self.lenient);
-            let imported = memory.conversations().continue_imports(&given, passes);
-            for (taken, recorded) in step.iter().zip(imported) {
-                let Taken { todo, sourced, .. } = taken;
-                progress.around(|| tell(out, sourced, todo));
-                match recorded {
-                    Ok(recorded) => {
-                        let imported = ImportJson::of(taken, &recorded);
-                        progress.around(|| print(out, &imported))?;
-                    }
-                    Err(error) if passes(&error) => {
-                        let Sourced { file, line, .. } = sourced;
-                        progress.around(|| {
-                            out.note(format_args!("skipped: {file}, line {line}: {error}"));
-                        });
-                        refused += 1;
-                    }
-                    Err(error) => return Err(with_hint(error, survey.conversations)),
-                }
-                progress.advance(sourced.conversation.messages.len() as u64);
-            }
-        }
-        drop(progress);
+        while recording.step(&mut conversations, self.todo.as_ref())? {}
+        let refused = recording.end();
         tell_skipped(out, &survey)?;
         if refused > 0 {
-            say(out, format!("{} skipped", text::count(refused, "conversation")))?;
+            let what = if self.lenient { "skipped" } else { "not imported" };
+            say(out, format!("{} {what}", text::count(refused, "conversation")))?;
         }
-        Ok(Outcome::Done)
+        Ok(Outcome::clean_if(self.lenient || refused == 0))
     }
 }
 
@@ -151,7 +130,7 @@ fn watch(files: Vec<PathBuf>, globals: &Globals, out: &Output) -> Result<Outcome
     Ok(Outcome::Done)
 }
 
-/// Whether a conversation that its todo does not accept is skipped. It is no error if a log was
+/// Whether a replay skips a conversation that its todo does not accept. It is no error if a log was
 /// still being written when it was recorded.
 pub(crate) fn is_passed(error: &foldback::Error, lenient: bool) -> bool {
     match error.kind() {
@@ -161,53 +140,9 @@ pub(crate) fn is_passed(error: &foldback::Error, lenient: bool) -> bool {
     }
 }
 
-/// The number of conversations that are imported together, and the most messages in them.
-const STEP: usize = 64;
-const STEP_MESSAGES: usize = 8_192;
-
-/// A conversation, and what is imported of it.
-struct Taken {
-    todo: TodoId,
-    sourced: Sourced,
-    /// How many of its first messages are recorded.
-    ready: usize,
-}
-
-impl Taken {
-    fn import(&self) -> foldback::Import<'_> {
-        let Self { todo, sourced, ready } = self;
-        foldback::Import { todo: todo.clone(), conversation: &sourced.conversation, ready: *ready }
-    }
-}
-
-/// Returns the next conversations of which there is something to record.
-fn next_step(
-    conversations: &mut impl Iterator<Item = Result<Sourced, CliError>>,
-    todo: Option<&TodoId>,
-    out: &Output,
-) -> Result<Vec<Taken>, CliError> {
-    let (mut step, mut messages) = (Vec::new(), 0);
-    while step.len() < STEP && messages < STEP_MESSAGES {
-        let Some(sourced) = conversations.next().transpose()? else { break };
-        let (ready, all) = (sourced.ready(), sourced.conversation.messages.len());
-        if ready < all {
-            out.note(format_args!(
-                "the last response of {} is still being written and is left for the next import",
-                sourced.id()
-            ));
-        }
-        if ready > 0 {
-            messages += all;
-            let todo = todo.cloned().unwrap_or_else(|| sourced.todo());
-            step.push(Taken { todo, sourced, ready });
-        }
-    }
-    Ok(step)
-}
-
 impl<'a> ImportJson<'a> {
     fn of(taken: &'a Taken, recorded: &'a [Recorded]) -> Self {
-        let Taken { todo, sourced, ready } = taken;
+        let Taken { todo, sourced, ready, .. } = taken;
         let id = sourced.conversation.id.as_deref();
         Self::of_batch(&Batch { id, todo, messages: *ready as u64, recorded })
     }
@@ -223,16 +158,6 @@ impl<'a> ImportJson<'a> {
             held: messages.saturating_sub(recorded.len() as u64),
             blocks: recorded.iter().map(|recorded| recorded.closed.len() as u64).sum(),
         }
-    }
-}
-
-/// Adds a hint to the refusal of one of several conversations.
-fn with_hint(error: foldback::Error, conversations: u64) -> CliError {
-    match error.kind() {
-        ErrorKind::AlreadyExists if conversations > 1 => {
-            CliError::Usage(format!("{error}; --lenient skips this one"))
-        }
-        _ => error.into(),
     }
 }
 

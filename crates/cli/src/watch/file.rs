@@ -3,7 +3,7 @@
 use super::{Report, SHARE};
 use crate::error::CliError;
 use crate::output::Output;
-use crate::sources::{Database, Sourced, is_database, log_of, stem};
+use crate::sources::{Database, Sourced, is_branch_of, is_database, log_of, stem};
 use foldback::{ErrorKind, Followed, Memory};
 use foldback_core::{Recorded, TodoId};
 use foldback_transcript::{Conversation, Error as InputError, Growing, Grown, Limits};
@@ -208,10 +208,8 @@ impl Reader {
             None => format!("{}-{line}", stem(&self.file)),
         };
         // Messages that a branch has left may have been recorded earlier.
-        let is_branch = |place: &&Place| {
-            let id = place.id.as_deref().and_then(|id| name.strip_prefix(id));
-            id.is_some_and(|rest| rest.starts_with("-branch-"))
-        };
+        let is_branch =
+            |place: &&Place| place.id.as_deref().is_some_and(|trunk| is_branch_of(&name, trunk));
         let trunk = places.iter().find(is_branch).map(|place| place.followed.todo().clone());
         let numbered = (2_u64..).map(|n| format!("{name}-{n}"));
         for name in std::iter::once(name.clone()).chain(numbered) {

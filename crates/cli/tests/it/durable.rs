@@ -76,7 +76,7 @@ fn an_import_goes_on_behind_what_is_there() {
     let short = shell.write("short.jsonl", line("quay", all[..4].to_vec()));
     for args in [["import", &other], ["replay", &other], ["import", &short]] {
         let ran = shell.run(&args);
-        assert_eq!(ran.code, 2, "{ran:?}");
+        assert_eq!(ran.code, if args[0] == "import" { 1 } else { 2 }, "{ran:?}");
         assert!(ran.stderr.contains("already holds"), "{}", ran.stderr);
     }
     assert_eq!(shell.json(&["todos"])[0]["messages"], all.len());

@@ -73,3 +73,65 @@ fn rc6_a_finished_log_comes_in_whole() {
     let file = shell.write("p.jsonl.zst", packed);
     assert_eq!(shell.json(&["import", &file])["recorded"], 2);
 }
+
+/// A session of four messages, and what it says after it went back behind the first two.
+fn went_back() -> [String; 2] {
+    let talk = said("s", 0, "user", "开始") + &said("s", 1, "assistant", "好。");
+    let left = said("s", 2, "user", "旧问题") + &said("s", 3, "assistant", "旧回答");
+    let back = said("s", 4, "user", "新问题") + &said("s", 5, "assistant", "新回答");
+    let back = back.replace("\"parentUuid\":\"s-3\"", "\"parentUuid\":\"s-1\"");
+    [talk + &left, back]
+}
+
+/// RC6: what a session says after it went back follows everything in its todo, what it left is not recorded again, and the
+/// files after it have their turn.
+#[test]
+fn rc6_a_session_that_went_back_goes_on() {
+    for lenient in [&[][..], &["--lenient"]] {
+        let shell = Shell::new();
+        shell.folders(&["logs"]);
+        let [talk, back] = went_back();
+        shell.write("logs/a.jsonl", &talk);
+        shell.ok(&["import", "logs"]);
+        shell.write("logs/a.jsonl", talk.clone() + &back);
+        shell.write("logs/b.jsonl", as_session("t", &talk));
+        let args = [&["import", "logs"], lenient].concat();
+        let ran = shell.ok(&args);
+        assert!(ran.stderr.contains("s went back to an earlier point"), "{ran:?}");
+        let all = ["开始", "好。", "旧问题", "旧回答", "新问题", "新回答"];
+        assert_eq!(texts(&shell, "s"), all, "{ran:?}");
+        assert_eq!(shell.todos(), ["s", "t"], "{ran:?}");
+        // The same again is nothing new, and more is.
+        let recorded = |shell: &Shell| -> u64 {
+            let rows = shell.ok(&[&["--json"], args.as_slice()].concat()).json_lines();
+            rows.iter().map(|row| row["recorded"].as_u64().unwrap()).sum()
+        };
+        assert_eq!(recorded(&shell), 0);
+        shell.write("logs/a.jsonl", talk + &back + &said("s", 6, "user", "再来"));
+        assert_eq!(recorded(&shell), 1);
+        assert_eq!(texts(&shell, "s")[4..], ["新问题", "新回答", "再来"]);
+        assert_eq!(shell.todos(), ["s", "t"]);
+        shell.ok(&["verify"]);
+    }
+    // If it is imported for the first time, the branch is a conversation of its own.
+    let shell = Shell::new();
+    let file = shell.write("a.jsonl", went_back().concat());
+    shell.ok(&["import", &file]);
+    assert_eq!(texts(&shell, "s-branch-1"), ["旧问题", "旧回答"]);
+    assert_eq!(texts(&shell, "s"), ["开始", "好。", "新问题", "新回答"]);
+}
+
+/// A response that an earlier import took before it was complete follows as it is now, with all that comes after it.
+#[test]
+fn rc6_a_response_that_was_imported_too_early_does_not_end_its_session() {
+    let shell = Shell::new();
+    let file = shell.write("s.jsonl", begun());
+    let before = SystemTime::now() - Duration::from_secs(3600);
+    File::options().append(true).open(&file).unwrap().set_modified(before).unwrap();
+    assert_eq!(shell.json(&["import", &file])["recorded"], 2);
+    let rest = said("s", 1, "assistant", "是 7001。").replace("\"s-1\"", "\"s-1b\"");
+    let more = said("s", 2, "user", "谢谢").replace("\"s-1\"", "\"s-1b\"");
+    let file = shell.write("s.jsonl", begun() + &rest + &more);
+    shell.ok(&["import", &file]);
+    assert_eq!(texts(&shell, "s"), ["哪个端口？", "我先看", "我先看是 7001。", "谢谢"]);
+}
