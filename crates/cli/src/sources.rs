@@ -206,6 +206,12 @@ impl Sourced {
         told
     }
 
+    /// The todos that it may have been given because others have its id.
+    pub(crate) fn other_todos(&self) -> impl Iterator<Item = TodoId> {
+        let names = naming::other_names(&self.name, &self.file);
+        names.map(|other| TodoId::from_foreign(&other.name))
+    }
+
     /// The todo of the conversation.
     pub(crate) fn todo(&self) -> TodoId {
         TodoId::from_foreign(&self.name)

@@ -18,9 +18,10 @@ use std::path::PathBuf;
 /// Write recorded conversations into the store
 ///
 /// Each conversation goes into the todo of its own id; an id that is not valid for a todo is mapped to a readable one
-/// and kept. A conversation without an id goes into the todo of its file's name, with its line if the file holds
-/// several. Among conversations with the same id, one that is the beginning of another is skipped; of the others the
-/// first keeps the id, and the rest go into todos named by that id and their file's name. All inputs are read before
+/// and kept. A conversation without an id goes into the todo of its file's name; further ones of the file get their
+/// line as well. Among conversations with the same id, one that is the beginning of another is skipped; of the others the
+/// one that the store has, or else the first, keeps the id, and the rest go into todos named by that id and their file's
+/// name. All inputs are read before
 /// anything is written. A conversation that an earlier import left half-way, or that has grown since, continues where
 /// it stopped. A log that went back to an earlier point, or was rewritten after the same beginning, continues in its todo
 /// after everything there. A conversation whose todo holds something else is reported and not imported, and the exit
@@ -88,13 +89,15 @@ impl Import {
         }
         let out = &out.finishing();
         let sources = Sources::new(&self.files)?.lenient(self.lenient);
-        let survey = sources.survey(out)?;
+        let mut survey = sources.read_once(out)?;
         survey.check_named(self.todo.as_ref())?;
         if survey.conversations == 0 {
             tell_skipped(out, &survey)?;
             return Ok(Outcome::Done);
         }
         let memory = store::open_for_writing(globals, out)?;
+        survey.name_as_in(&memory);
+        survey.tell_names();
         let mut recording = Recording::new(&memory, out, self.lenient, survey.messages);
         let mut conversations = survey.conversations();
         while recording.step(&mut conversations, self.todo.as_ref())? {}

@@ -40,6 +40,12 @@ impl Beginnings {
         Self(std::iter::once(none).chain(each).collect())
     }
 
+    /// Returns how many messages both begin with.
+    fn common(&self, other: &Self) -> usize {
+        let same = self.0.iter().zip(&other.0).take_while(|(one, other)| one == other);
+        same.count().saturating_sub(1)
+    }
+
     fn whole(&self) -> u128 {
         self.0.last().copied().unwrap_or_default()
     }
@@ -52,23 +58,23 @@ pub(super) struct Names {
     pub(super) notes: Vec<String>,
 }
 
+/// Returns what a todo holds; `None` if it holds nothing.
+pub(super) type Held<'h> = dyn Fn(&TodoId) -> Option<Beginnings> + 'h;
+
 /// Gives each conversation a name that maps to a todo of its own: its own id, or else the name of
-/// its file, with its line if the file holds several. Of conversations with the same name, those
-/// that are the beginning of another are skipped; of the others one keeps the name, and the rest
-/// get the name followed by that of their file, or by a number.
-pub(super) fn names(all: &[Seen]) -> Names {
-    let mut nameless: HashMap<usize, usize> = HashMap::new();
-    for seen in all.iter().filter(|seen| seen.id.is_none()) {
-        *nameless.entry(seen.input).or_default() += 1;
-    }
+/// its file, with its line unless it is the first of the file without an id. Of conversations with
+/// the same name, those that are the beginning of another are skipped; of the others one keeps the
+/// name, the one that `held` knows by it, and the rest get the name followed by that of their
+/// file, or by a number.
+pub(super) fn names(all: &[Seen], held: &Held<'_>) -> Names {
+    let mut nameless = BTreeSet::new();
     let name = |seen: &Seen| match &seen.id {
         Some(id) => id.clone(),
-        None if nameless.get(&seen.input).is_some_and(|count| *count > 1) => {
-            format!("{}-{}", stem(&seen.file), seen.line)
-        }
-        None => stem(&seen.file),
+        // The file may grow.
+        None if nameless.insert(seen.input) => stem(&seen.file),
+        None => format!("{}-{}", stem(&seen.file), seen.line),
     };
-    let mut names: Vec<_> = all.iter().map(|seen| Some(name(seen))).collect();
+    let mut names: Vec<_> = all.iter().map(name).map(Some).collect();
     let mut alike: BTreeMap<TodoId, Vec<usize>> = BTreeMap::new();
     for (at, name) in names.iter().flatten().enumerate() {
         alike.entry(TodoId::from_foreign(name)).or_default().push(at);
@@ -78,7 +84,7 @@ pub(super) fn names(all: &[Seen]) -> Names {
     for group in alike.values().filter(|group| group.len() > 1) {
         let group: Vec<_> = group.iter().filter_map(|at| Some((*at, all.get(*at)?))).collect();
         let name = group.first().and_then(|(at, _)| names.get(*at).cloned().flatten());
-        changes.extend(changed(&name.unwrap_or_default(), &group, &mut taken));
+        changes.extend(changed(&name.unwrap_or_default(), &group, &mut taken, held));
     }
     let mut notes = Vec::with_capacity(changes.len());
     for (at, Change { name, note }) in changes {
@@ -101,11 +107,12 @@ fn changed(
     name: &str,
     group: &[(usize, &Seen)],
     taken: &mut BTreeSet<TodoId>,
+    held: &Held<'_>,
 ) -> Vec<(usize, Change)> {
     let holders = holders(group);
     let mut changes = Vec::new();
     let mut keeper = None;
-    for (at, seen) in by_file(group) {
+    for (at, seen) in by_place(name, group, &holders, held) {
         let whole = seen.beginnings.whole();
         let holder = holders.get(&whole).filter(|(held_by, _)| *held_by != at);
         let (new, what, other) = match (holder, keeper) {
@@ -120,7 +127,7 @@ fn changed(
                 continue;
             }
             (None, Some(keeper)) => {
-                let new = free(name, seen, keeper, taken);
+                let new = free(name, seen, keeper, taken, held);
                 let what = format!("is called {new:?}, because its name is taken by the one");
                 (Some(new), what, keeper)
             }
@@ -145,22 +152,69 @@ fn holders<'a>(group: &[(usize, &'a Seen)]) -> HashMap<u128, (usize, &'a Seen)> 
     holders
 }
 
-/// Conversations whose file is named after them come first: they keep their names, whatever files are added.
-fn by_file<'a>(group: &[(usize, &'a Seen)]) -> Vec<(usize, &'a Seen)> {
+/// The one that the name's todo holds comes first, and then those whose file is named after them: they keep their names,
+/// whatever files are added.
+fn by_place<'a>(
+    name: &str,
+    group: &[(usize, &'a Seen)],
+    holders: &HashMap<u128, (usize, &Seen)>,
+    held: &Held<'_>,
+) -> Vec<(usize, &'a Seen)> {
+    let is_kept = |(at, seen): &(usize, &Seen)| {
+        holders.get(&seen.beginnings.whole()).is_none_or(|(by, _)| by == at)
+    };
+    let is_open = group.iter().filter(|one| is_kept(one)).count() > 1;
+    let known = if is_open { held(&TodoId::from_foreign(name)) } else { None };
     let mut group = group.to_vec();
     group.sort_by_key(|(_, seen)| {
-        seen.id.as_ref().is_some_and(|id| !stem(&seen.file).ends_with(id))
+        let common = known.as_ref().map_or(0, |known| known.common(&seen.beginnings));
+        let is_other = seen.id.as_ref().is_some_and(|id| !stem(&seen.file).ends_with(id));
+        (std::cmp::Reverse(common), is_other)
     });
     group
 }
 
-/// Returns a name that is not taken yet.
-fn free(name: &str, seen: &Seen, keeper: &Seen, taken: &mut BTreeSet<TodoId>) -> String {
-    let stem = stem(&seen.file);
-    let of_file = (seen.file != keeper.file && stem != name).then(|| format!("{name}-{stem}"));
-    let numbered = (2_u64..).map(|n| format!("{name}-{n}"));
-    let mut names = of_file.into_iter().chain(numbered);
-    names.find(|name| taken.insert(TodoId::from_foreign(name))).unwrap_or_default()
+/// Returns a name that is not taken yet: one whose todo holds the conversation already, or else one whose todo is new.
+fn free(
+    name: &str,
+    seen: &Seen,
+    keeper: &Seen,
+    taken: &mut BTreeSet<TodoId>,
+    held: &Held<'_>,
+) -> String {
+    let is_elsewhere = seen.file != keeper.file;
+    let names =
+        || other_names(name, &seen.file).filter(move |other| is_elsewhere || !other.is_of_file);
+    let todo = |other: &OtherName| TodoId::from_foreign(&other.name);
+    let in_store = names().map(|other| (held(&todo(&other)), other));
+    let in_store = in_store.take_while(|(held, other)| held.is_some() || other.is_of_file);
+    let own = in_store.filter(|(held, other)| {
+        let is_own = held.as_ref().is_some_and(|held| held.common(&seen.beginnings) > 0);
+        is_own && !taken.contains(&todo(other))
+    });
+    let own = own.map(|(_, other)| other).next();
+    let new =
+        || names().find(|other| !taken.contains(&todo(other)) && held(&todo(other)).is_none());
+    let chosen = own.or_else(new);
+    taken.extend(chosen.as_ref().map(todo));
+    chosen.map(|other| other.name).unwrap_or_default()
+}
+
+/// A name for a conversation that cannot have its own.
+pub(super) struct OtherName {
+    pub(super) name: String,
+    /// Whether it is that of its file, and not a number.
+    is_of_file: bool,
+}
+
+/// Returns the names for a conversation of this file that cannot have its own, in the order in which they are tried.
+pub(super) fn other_names(name: &str, file: &str) -> impl Iterator<Item = OtherName> {
+    let (name, stem) = (name.to_owned(), stem(file));
+    let of_file =
+        (stem != name).then(|| OtherName { name: format!("{name}-{stem}"), is_of_file: true });
+    let numbered =
+        (2_u64..).map(move |n| OtherName { name: format!("{name}-{n}"), is_of_file: false });
+    of_file.into_iter().chain(numbered)
 }
 
 #[cfg(test)]
@@ -170,17 +224,33 @@ mod tests {
     /// Conversations by input, id and the texts of their messages, and what they are called.
     #[track_caller]
     fn check(all: &[(usize, &str, Option<&str>, &str)], expected: &[Option<&str>]) -> Vec<String> {
-        let seen = all.iter().zip(1..).map(|((input, file, id, texts), line)| {
-            let messages: Vec<_> = texts.chars().map(|c| Message::user(&c.to_string())).collect();
-            Seen {
-                input: *input,
-                file: (*file).to_owned(),
-                line,
-                id: id.map(str::to_owned),
-                beginnings: Beginnings::of(&messages),
-            }
+        check_with(&[], all, expected)
+    }
+
+    fn beginnings(texts: &str) -> Beginnings {
+        let messages: Vec<_> = texts.chars().map(|c| Message::user(&c.to_string())).collect();
+        Beginnings::of(&messages)
+    }
+
+    /// Checks them in a store that holds these todos.
+    #[track_caller]
+    fn check_with(
+        todos: &[(&str, &str)],
+        all: &[(usize, &str, Option<&str>, &str)],
+        expected: &[Option<&str>],
+    ) -> Vec<String> {
+        let held = |todo: &TodoId| {
+            let found = todos.iter().find(|(name, _)| *name == todo.as_str());
+            found.map(|(_, texts)| beginnings(texts))
+        };
+        let seen = all.iter().zip(1..).map(|((input, file, id, texts), line)| Seen {
+            input: *input,
+            file: (*file).to_owned(),
+            line,
+            id: id.map(str::to_owned),
+            beginnings: beginnings(texts),
         });
-        let Names { names, notes } = names(&seen.collect::<Vec<_>>());
+        let Names { names, notes } = names(&seen.collect::<Vec<_>>(), &held);
         assert_eq!(names.iter().map(Option::as_deref).collect::<Vec<_>>(), expected);
         notes
     }
@@ -192,7 +262,10 @@ mod tests {
         assert!(check(&all, &[Some("会话"), Some("b"), Some("c")]).is_empty());
         let lines =
             [(0, "a.jsonl", None, "x"), (0, "a.jsonl", Some("y"), "x"), (0, "a.jsonl", None, "x")];
-        assert!(check(&lines, &[Some("a-1"), Some("y"), Some("a-3")]).is_empty());
+        assert!(check(&lines, &[Some("a"), Some("y"), Some("a-3")]).is_empty());
+        // It grows.
+        let more = [lines[0], lines[1], lines[2], (0, "a.jsonl", None, "z")];
+        assert!(check(&more, &[Some("a"), Some("y"), Some("a-3"), Some("a-4")]).is_empty());
     }
 
     #[test]
@@ -209,6 +282,24 @@ mod tests {
         assert!(notes[0].contains("p/s1.jsonl, line 1 is skipped"), "{notes:?}");
         assert!(notes[0].ends_with("its messages and more are in p/s2.jsonl, line 2"), "{notes:?}");
         assert!(notes[1].contains("the same messages are in p/s2.jsonl"), "{notes:?}");
+    }
+
+    #[test]
+    fn a_name_stays_with_the_conversation_that_the_store_has_by_it() {
+        let todos = [("s1", "一二"), ("s1-later", "三"), ("s1-2", "四五")];
+        // A file that is read earlier is new, or has its own todo.
+        let all = [
+            (0, "a.jsonl", Some("s1"), "六"),
+            (1, "b.jsonl", Some("s1"), "一二七"),
+            (2, "later.jsonl", Some("s1"), "三"),
+            (3, "moved.jsonl", Some("s1"), "四五六"),
+        ];
+        let expected = ["s1-a", "s1", "s1-later", "s1-2"].map(Some);
+        let notes = check_with(&todos, &all, &expected);
+        assert!(notes[0].contains("a.jsonl, line 1 is called \"s1-a\""), "{notes:?}");
+        // A name that the store has given to another conversation is not used.
+        let all = [(0, "b.jsonl", Some("s1"), "一"), (1, "later.jsonl", Some("s1"), "八")];
+        check_with(&todos, &all, &["s1", "s1-3"].map(Some));
     }
 
     #[test]

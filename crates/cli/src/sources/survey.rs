@@ -1,9 +1,10 @@
 //! The first pass over all inputs: what they hold, and what each conversation is called.
 
-use super::naming::{Beginnings, Names, Seen, names};
+use super::naming::{Beginnings, Held, Names, Seen, names};
 use super::{Sourced, Sources, is_damage, is_other};
 use crate::error::CliError;
 use crate::output::{Output, text};
+use foldback::Memory;
 use foldback_core::{TodoId, thousands};
 use std::collections::{HashMap, VecDeque};
 
@@ -17,16 +18,26 @@ pub(crate) struct Survey<'a> {
     pub(crate) messages: u64,
     /// How many damaged lines and files without a conversation were skipped.
     pub(crate) skipped: u64,
+    seen: Vec<Seen>,
     names: HashMap<Place, VecDeque<Option<String>>>,
+    /// Which names were given, and why.
+    notes: Vec<String>,
 }
 
 /// The input that holds a conversation, and the conversation's id in it.
 type Place = (usize, Option<String>);
 
 impl Sources {
-    /// Reads everything once. The first input with an error ends the pass, or gives a note if it is
-    /// skipped.
+    /// Reads everything once, and reports which names conversations get. The first input with an error ends the pass,
+    /// or gives a note if it is skipped.
     pub(crate) fn survey(&self, out: &Output) -> Result<Survey<'_>, CliError> {
+        let survey = self.read_once(out)?;
+        survey.tell_names();
+        Ok(survey)
+    }
+
+    /// Reads everything once as [`survey`](Self::survey) does, before the names are final.
+    pub(crate) fn read_once(&self, out: &Output) -> Result<Survey<'_>, CliError> {
         self.notes.iter().for_each(|note| out.note(note));
         let mut progress = out.progress("reading", self.inputs.len() as u64);
         let (mut seen, mut lens, mut skipped) = (Vec::new(), Vec::new(), 0);
@@ -63,16 +74,21 @@ impl Sources {
                 text::count(self.inputs.len() as u64, "file")
             )));
         }
-        let Names { names: decided, notes } = names(&seen);
-        notes.iter().for_each(|note| out.note(note));
+        let mut survey = Survey {
+            sources: self,
+            out: out.clone(),
+            conversations: 0,
+            messages: 0,
+            skipped,
+            seen,
+            names: HashMap::new(),
+            notes: Vec::new(),
+        };
+        let decided = survey.name(&|_| None);
         let of_kept = decided.iter().zip(&lens).filter(|(name, _)| name.is_some());
-        let (conversations, messages) =
+        (survey.conversations, survey.messages) =
             of_kept.fold((0, 0), |(count, sum), (_, len)| (count + 1, sum + len));
-        let mut names: HashMap<Place, VecDeque<_>> = HashMap::new();
-        for (seen, name) in seen.into_iter().zip(decided) {
-            names.entry((seen.input, seen.id)).or_default().push_back(name);
-        }
-        Ok(Survey { sources: self, out: out.clone(), conversations, messages, skipped, names })
+        Ok(survey)
     }
 
     /// Suggests --lenient if it would help and the command has it.
@@ -88,6 +104,31 @@ impl Sources {
 }
 
 impl Survey<'_> {
+    /// Gives each conversation its name, and returns the names.
+    fn name(&mut self, held: &Held<'_>) -> Vec<Option<String>> {
+        let Names { names: decided, notes } = names(&self.seen, held);
+        let mut names: HashMap<Place, VecDeque<_>> = HashMap::new();
+        for (seen, name) in self.seen.iter().zip(&decided) {
+            names.entry((seen.input, seen.id.clone())).or_default().push_back(name.clone());
+        }
+        (self.names, self.notes) = (names, notes);
+        decided
+    }
+
+    /// Gives the conversations that share an id the names that an earlier import gave them.
+    pub(crate) fn name_as_in(&mut self, memory: &Memory) {
+        self.name(&|todo| {
+            let held = memory.len(todo).is_ok_and(|len| len > 0);
+            let held = held.then(|| memory.conversations().export(todo).ok()).flatten()?;
+            Some(Beginnings::of(&held.messages))
+        });
+    }
+
+    /// Reports which names were given.
+    pub(crate) fn tell_names(&self) {
+        self.notes.iter().for_each(|note| self.out.note(note));
+    }
+
     /// Returns the conversations one after the other, with the names that the survey gave them.
     /// They are read again now: one that appeared after the survey is reported and left for the
     /// next time.

@@ -49,6 +49,8 @@ struct Reader {
     file: String,
     /// The place of its first conversation.
     first: Option<Place>,
+    /// The line of its first conversation without an id.
+    nameless: Option<u64>,
     /// Damage that was reported.
     told: HashSet<String>,
 }
@@ -73,7 +75,12 @@ impl WatchedFile {
             stamp: None,
             not_before: Instant::now(),
             grew: None,
-            reader: Reader { file: path.display().to_string(), first: None, told: HashSet::new() },
+            reader: Reader {
+                file: path.display().to_string(),
+                first: None,
+                nameless: None,
+                told: HashSet::new(),
+            },
         }
     }
 
@@ -204,7 +211,7 @@ impl Reader {
         let settled = conversation.settled();
         let name = match &conversation.id {
             Some(id) => id.clone(),
-            None if line <= 1 => stem(&self.file),
+            None if line <= *self.nameless.get_or_insert(line) => stem(&self.file),
             None => format!("{}-{line}", stem(&self.file)),
         };
         // Messages that a branch has left may have been recorded earlier.

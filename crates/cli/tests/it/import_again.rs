@@ -1,7 +1,8 @@
 //! Imports of conversations that were imported before, and have changed since.
 
-use crate::input::said;
-use crate::shell::Shell;
+use crate::input::{pair, said};
+use crate::shell::{Shell, line};
+use foldback_core::Message;
 use serde_json::Value;
 use std::fs::File;
 use std::time::{Duration, SystemTime};
@@ -134,4 +135,43 @@ fn rc6_a_response_that_was_imported_too_early_does_not_end_its_session() {
     let file = shell.write("s.jsonl", begun() + &rest + &more);
     shell.ok(&["import", &file]);
     assert_eq!(texts(&shell, "s"), ["哪个端口？", "我先看", "我先看是 7001。", "谢谢"]);
+}
+
+/// A log without ids that grows by a line keeps the names of those before it.
+#[test]
+fn a_log_without_ids_that_grows_is_not_imported_twice() {
+    let shell = Shell::new();
+    let recorded = |text: String| -> Vec<u64> {
+        let file = shell.write("pairs.jsonl", text);
+        let rows = shell.ok(&["--json", "import", &file]).json_lines();
+        rows.iter().map(|row| row["recorded"].as_u64().unwrap()).collect()
+    };
+    assert_eq!(recorded(format!("\n{}", pair("一"))), [2]);
+    assert_eq!(recorded(format!("\n{}{}", pair("一"), pair("二"))), [0, 2]);
+    assert_eq!(shell.todos(), ["pairs", "pairs-3"]);
+}
+
+/// The conversation that the store has by an id keeps it, whatever files are beside it; another one keeps its own name,
+/// alone, too.
+#[test]
+fn an_id_stays_with_the_conversation_that_the_store_has_by_it() {
+    let shell = Shell::new();
+    shell.folders(&["logs"]);
+    let of = |texts: &[&str]| line("s", texts.iter().map(|text| Message::user(text)).collect());
+    shell.write("logs/b.jsonl", of(&["一", "二"]));
+    shell.ok(&["import", "logs"]);
+    shell.write("logs/a.jsonl", of(&["别的"]));
+    shell.write("logs/b.jsonl", of(&["一", "二", "三"]));
+    for _ in 0..2 {
+        let ran = shell.ok(&["import", "logs"]);
+        assert!(ran.stderr.contains("is called \"s-a\""), "{ran:?}");
+        assert_eq!(shell.todos(), ["s", "s-a"]);
+    }
+    assert_eq!(
+        (texts(&shell, "s").concat(), texts(&shell, "s-a").concat()),
+        ("一二三".into(), "别的".into())
+    );
+    shell.write("logs/a.jsonl", of(&["别的", "更多"]));
+    let found = shell.json(&["import", "logs/a.jsonl"]);
+    assert_eq!((&found["todo_id"], &found["recorded"]), (&"s-a".into(), &1.into()), "{found}");
 }

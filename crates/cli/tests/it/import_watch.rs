@@ -3,6 +3,7 @@
 #![cfg(unix)]
 
 use crate::import_opencode::{BEGUN, GONE_ON, SESSION};
+use crate::input::pair;
 use crate::shell::{Ran, Shell};
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -260,6 +261,21 @@ fn rc6_sessions_of_opencode_are_followed() {
     watching.end();
     let held = shell.json(&["import", "opencode.db"]);
     assert_eq!((&held["recorded"], &held["held"]), (&0.into(), &8.into()), "{held}");
+}
+
+/// RC6: a watch and an import give conversations without ids the same names.
+#[test]
+fn rc6_conversations_without_ids_are_called_as_an_import_calls_them() {
+    let shell = Shell::new();
+    append(&shell, "pairs.jsonl", format!("\n{}", pair("一")));
+    let mut watching = Watching::of(&shell, "pairs.jsonl");
+    watching.until("pairs", 2);
+    append(&shell, "pairs.jsonl", pair("二"));
+    watching.until("pairs-3", 2);
+    watching.end();
+    let rows = shell.ok(&["--json", "import", "pairs.jsonl"]).json_lines();
+    assert!(rows.iter().all(|row| row["recorded"] == 0), "{rows:?}");
+    assert_eq!(shell.todos(), ["pairs", "pairs-3"]);
 }
 
 /// It would follow the files for ever, so its end is an error: what comes later is not recorded.

@@ -147,7 +147,7 @@ fn what_cannot_be_read_in_a_folder_is_skipped_where_that_is_asked_for() {
 }
 
 /// A body with a request and its response, without an id.
-fn pair(text: &str) -> String {
+pub(crate) fn pair(text: &str) -> String {
     let messages = format!("[{{\"role\":\"user\",\"content\":\"{text}\"}}]");
     let answer = "{\"choices\":[{\"message\":{\"role\":\"assistant\",\"content\":\"好\"}}]}";
     format!("{{\"request\":{{\"model\":\"m\",\"messages\":{messages}}},\"response\":{answer}}}\n")
@@ -163,7 +163,7 @@ fn conversations_of_one_id_or_none_get_todos_of_their_own() {
     shell.write("pairs.jsonl", pair("一") + &pair("二"));
     shell.write("one.json", "[{\"role\":\"user\",\"content\":\"一\"}]");
     let files = ["twice.jsonl", "other.jsonl", "pairs.jsonl", "one.json"];
-    let todos = ["a", "a-other", "a-2", "pairs-1", "pairs-2", "one"];
+    let todos = ["a", "a-other", "a-2", "pairs", "pairs-2", "one"];
     for again in [false, true] {
         let ran = shell.ok(&[&["import"][..], &files].concat());
         let told = ran.stderr.matches("is skipped, because").count();

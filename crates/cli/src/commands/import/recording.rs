@@ -56,18 +56,26 @@ impl<'r> Recording<'r> {
         let step = self.next(conversations, named)?;
         let imports: Vec<_> = step.iter().filter(|one| !one.is_left).map(Taken::import).collect();
         let imported = self.memory.conversations().continue_imports(&imports, is_refusal);
+        let is_done = step.is_empty();
         let mut imported = imported.into_iter();
-        for taken in &step {
+        for mut taken in step {
             let result = if taken.is_left { None } else { imported.next() };
+            let result = self.settled(&taken, result);
+            let result = match result {
+                Err(error) if is_refusal(&error) && named.is_none() => {
+                    self.elsewhere(&mut taken)?.ok_or(error)
+                }
+                result => result,
+            };
             self.progress.around(|| tell(self.out, &taken.sourced, &taken.todo));
-            match self.settled(taken, result) {
-                Ok(recorded) => self.progress.around(|| self.report(taken, &recorded))?,
-                Err(error) if is_refusal(&error) => self.refuse(taken, error),
+            match result {
+                Ok(recorded) => self.progress.around(|| self.report(&taken, &recorded))?,
+                Err(error) if is_refusal(&error) => self.refuse(&taken, error),
                 Err(error) => return Err(error.into()),
             }
             self.progress.advance(taken.sourced.conversation.messages.len() as u64);
         }
-        Ok(!step.is_empty())
+        Ok(!is_done)
     }
 
     /// Returns how many conversations were refused.
@@ -129,6 +137,26 @@ impl<'r> Recording<'r> {
             });
         }
         Ok(recorded)
+    }
+
+    /// Imports a conversation into the todo that an earlier import gave it, because another file had its id; `None` if
+    /// there is none.
+    fn elsewhere(&self, taken: &mut Taken) -> Result<Option<Vec<Recorded>>, CliError> {
+        let holds = |todo: &TodoId| self.memory.len(todo).is_ok_and(|len| len > 0);
+        let mut others = taken.sourced.other_todos();
+        let of_file = others.next().filter(holds);
+        for todo in of_file.into_iter().chain(others.take_while(holds)) {
+            let import = Import { todo: todo.clone(), ..taken.import() };
+            match self.memory.conversations().continue_imports(&[import], is_refusal).pop() {
+                Some(Ok(recorded)) => {
+                    taken.todo = todo;
+                    return Ok(Some(recorded));
+                }
+                Some(Err(error)) if !is_refusal(&error) => return Err(error.into()),
+                _ => {}
+            }
+        }
+        Ok(None)
     }
 
     fn report(&self, taken: &Taken, recorded: &[Recorded]) -> Result<(), CliError> {
