@@ -11,7 +11,7 @@ use crate::run::Signals;
 use crate::sources::files_in;
 use file::WatchedFile;
 use foldback::Memory;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -80,7 +80,8 @@ impl<'a> Watch<'a> {
     /// Takes what was written since the last check.
     fn look(&mut self, stop: &AtomicBool, report: &Report<'_>) -> Result<(), CliError> {
         let found: Vec<_> = self.paths.iter().flat_map(|path| files_in(path)).collect();
-        self.files.retain(|path, _| found.contains(path));
+        let there: HashSet<_> = found.iter().collect();
+        self.files.retain(|path, _| there.contains(path));
         for path in found {
             if stop.load(Ordering::Relaxed) {
                 break;
