@@ -13,7 +13,7 @@ pub use salvage::Salvage;
 
 use crate::error::Failure;
 use crate::memory::Shared;
-use crate::{Error, Memory, Session, texts};
+use crate::{Error, ErrorKind, Maintenance, Memory, Session, texts};
 use foldback_core::{Message, Recorded, Role, SeqNo, TodoId, beginning};
 use foldback_kv::{Todo, retry};
 use foldback_transcript::Conversation;
@@ -51,6 +51,15 @@ const PER_READ: u64 = 1_024;
 #[derive(Clone, Copy)]
 pub struct Conversations<'a> {
     memory: &'a Arc<Shared>,
+}
+
+/// A todo into which a conversation is imported.
+struct Begun {
+    session: Session,
+    /// How many of its messages are known to be the conversation's.
+    checked: u64,
+    /// Whether the todo was made for it.
+    is_new: bool,
 }
 
 impl Memory {
@@ -91,7 +100,7 @@ impl<'a> Conversations<'a> {
     /// # Errors
     /// As [`continue_import`](Self::continue_import).
     pub fn session_for(self, todo: &TodoId, conversation: &Conversation) -> Result<Session, Error> {
-        Ok(self.begin(todo, conversation)?.0)
+        Ok(self.begin(todo, conversation)?.session)
     }
 
     /// Checks that the messages of a range, up to the last that a session knows, are exactly the
@@ -126,9 +135,9 @@ impl<'a> Conversations<'a> {
         Ok(())
     }
 
-    /// Returns the session as [`session_for`](Self::session_for) does, and how many of its messages
-    /// are known to be the conversation's.
-    fn begin(self, id: &TodoId, conversation: &Conversation) -> Result<(Session, u64), Error> {
+    /// Returns the session as [`session_for`](Self::session_for) does, and how far it is known.
+    fn begin(self, id: &TodoId, conversation: &Conversation) -> Result<Begun, Error> {
+        let is_new = self.memory.registry.find(id)?.is_none();
         // If another writer changes the todo meanwhile, its contents are checked again.
         let (todo, held) = retry(|| {
             let todo = self.memory.registry.create(id, b"")?;
@@ -138,7 +147,21 @@ impl<'a> Conversations<'a> {
             self.keep(&todo, head, conversation)?;
             Ok::<_, Error>((todo, held))
         })?;
-        Ok((Session::resume(self.memory.clone(), todo)?, held))
+        let session = Session::resume(self.memory.clone(), todo)?;
+        Ok(Begun { session, checked: held, is_new })
+    }
+
+    /// Removes a todo that was made for a conversation of which nothing may be recorded, because a limit is exceeded.
+    fn undone(self, todo: &TodoId, is_new: bool, error: Error) -> Error {
+        let is_empty = || {
+            let found = self.memory.registry.find(todo).ok().flatten();
+            found.is_some_and(|found| self.len(&found).is_ok_and(|len| len == 0))
+        };
+        if is_new && error.kind() == ErrorKind::Quota && is_empty() {
+            // What is left of it does no harm.
+            let _ = Maintenance { memory: self.memory }.forget(todo);
+        }
+        error
     }
 
     fn len(self, todo: &Todo) -> Result<u64, Error> {

@@ -57,7 +57,7 @@ const UNSOUND: &str = "the structures of the database are damaged, so nothing in
 /// ```
 #[derive(Clone, Copy)]
 pub struct Maintenance<'a> {
-    memory: &'a Arc<Shared>,
+    pub(crate) memory: &'a Arc<Shared>,
 }
 
 impl Memory {

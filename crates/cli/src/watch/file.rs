@@ -44,6 +44,16 @@ enum Content {
     Sessions(HashMap<String, String>),
 }
 
+impl Content {
+    /// Has it read from its beginning when it has changed.
+    fn forget(&mut self) {
+        match self {
+            Self::Lines(growing) => growing.forget(),
+            Self::Sessions(seen) => seen.clear(),
+        }
+    }
+}
+
 /// The progress of recording a file.
 struct Reader {
     file: String,
@@ -130,10 +140,7 @@ impl WatchedFile {
     /// Has it read again the next time.
     fn forget(&mut self) {
         self.stamp = None;
-        match &mut self.content {
-            Content::Lines(growing) => growing.forget(),
-            Content::Sessions(seen) => seen.clear(),
-        }
+        self.content.forget();
     }
 
     fn read(&mut self, memory: &Memory, out: &Output, report: &Report<'_>) -> Result<(), CliError> {
@@ -176,14 +183,24 @@ impl WatchedFile {
                 self.forget();
                 Ok(())
             }
+            // What a todo may not hold does not keep others from being recorded.
+            Err(CliError::Memory(error)) if error.kind() == ErrorKind::Quota => {
+                self.content.forget();
+                self.reader.say(out, format!("skipped: {error}"));
+                Ok(())
+            }
             // Its program may be writing it.
             Err(CliError::Usage(why)) => {
                 self.forget();
                 self.reader.say(out, format!("skipped: {why}"));
                 Ok(())
             }
-            // A file that cannot be read does not keep others from being read.
+            // A file that cannot be read does not keep others from being read. It may be readable the next time,
+            // although nobody has written it.
             Err(CliError::Input(error)) => {
+                if matches!(error, InputError::Io { .. }) {
+                    self.forget();
+                }
                 self.reader.tell(out, &error);
                 Ok(())
             }
@@ -222,7 +239,18 @@ impl Reader {
         for name in std::iter::once(name.clone()).chain(numbered) {
             let todo = TodoId::from_foreign(&name);
             let conversations = memory.conversations();
-            let followed = conversations.follow(&todo, conversation, settled, trunk.as_ref())?;
+            let followed = conversations.follow(&todo, conversation, settled, trunk.as_ref());
+            let followed = match followed {
+                // The others have their turn.
+                Err(error) if error.kind() == ErrorKind::Quota => {
+                    if places.is_empty() {
+                        self.first = None;
+                    }
+                    self.say(out, format!("skipped: {error}"));
+                    return Ok(());
+                }
+                followed => followed?,
+            };
             let Some((followed, recorded)) = followed else { continue };
             let id = conversation.id.clone();
             let place = Place { id, followed, messages: settled as u64 };
@@ -271,5 +299,39 @@ impl Place {
         let Self { id, followed, messages } = self;
         let (id, todo) = (id.as_deref(), followed.todo());
         report(&Batch { id, todo, messages: *messages, recorded })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use foldback::Options;
+
+    /// A file that cannot be read once is read later, although nobody has written it meanwhile.
+    #[test]
+    fn rc6_a_file_that_could_not_be_read_is_tried_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log.json");
+        let memory = Memory::in_memory(Options::default()).unwrap();
+        let look = |file: &mut WatchedFile| {
+            file.not_before = Instant::now();
+            file.look(&memory, &Output::plain(), &|_| Ok(())).unwrap();
+            memory.todos(None, 9).unwrap().len()
+        };
+        // What is read is a folder first, and then a file of its size and time.
+        std::fs::create_dir(&path).unwrap();
+        let meta = std::fs::metadata(&path).unwrap();
+        let mut text = "[{\"role\":\"user\",\"content\":\"好\"}]".to_owned();
+        let Some(rest) = usize::try_from(meta.len()).unwrap().checked_sub(text.len()) else {
+            return;
+        };
+        let mut file = WatchedFile::new(&path);
+        assert_eq!(look(&mut file), 0);
+        std::fs::remove_dir(&path).unwrap();
+        text.push_str(&" ".repeat(rest));
+        std::fs::write(&path, text).unwrap();
+        let written = std::fs::File::options().append(true).open(&path).unwrap();
+        written.set_modified(meta.modified().unwrap()).unwrap();
+        assert_eq!(look(&mut file), 1);
     }
 }

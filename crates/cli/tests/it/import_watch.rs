@@ -7,7 +7,7 @@ use crate::input::pair;
 use crate::shell::{Ran, Shell};
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::process::{Child, ChildStdout, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Nothing here takes this long.
@@ -27,7 +27,10 @@ impl<'s> Watching<'s> {
     }
 
     pub(crate) fn of(shell: &'s Shell, path: &str) -> Self {
-        let mut command = shell.command();
+        Self::by(shell, path, shell.command())
+    }
+
+    fn by(shell: &'s Shell, path: &str, mut command: Command) -> Self {
         command.arg("--store").arg(shell.store()).args(["--json", "import", "--watch", path]);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let stdout = BufReader::new(child.stdout.take().unwrap());
@@ -276,6 +279,33 @@ fn rc6_conversations_without_ids_are_called_as_an_import_calls_them() {
     let rows = shell.ok(&["--json", "import", "pairs.jsonl"]).json_lines();
     assert!(rows.iter().all(|row| row["recorded"] == 0), "{rows:?}");
     assert_eq!(shell.todos(), ["pairs", "pairs-3"]);
+}
+
+/// S10, RC6: a conversation that may not be recorded is reported, and the others are followed.
+#[test]
+fn s10_a_limit_of_one_conversation_does_not_end_the_others() {
+    let shell = Shell::new();
+    shell.folders(&["logs"]);
+    append(&shell, "logs/a.jsonl", lines("a", 0, 8));
+    append(&shell, "logs/b.jsonl", lines("b", 0, 2));
+    let mut command = shell.command();
+    command.env("FOLDBACK_MEMORY_MAX_MESSAGES", "3");
+    let mut watching = Watching::by(&shell, "logs", command);
+    watching.until("b", 2);
+    // What is added may be too much, too, also to a file that was read again.
+    append(&shell, "logs/b.jsonl", lines("b", 2, 6));
+    append(&shell, "logs/c.jsonl", lines("c", 0, 2));
+    watching.until("c", 2);
+    append(&shell, "logs/b.jsonl", lines("b", 6, 8));
+    append(&shell, "logs/d.jsonl", lines("d", 0, 2));
+    watching.until("d", 2);
+    let ran = watching.end();
+    for todo in ["a", "b"] {
+        let told = format!("skipped: todo {todo} may hold at most 3 messages");
+        assert_eq!(ran.stderr.matches(&told).count(), 1, "{ran:?}");
+    }
+    assert_eq!(shell.todos(), ["b", "c", "d"]);
+    assert_eq!(texts(&shell, "b"), said(0, 2));
 }
 
 /// It would follow the files for ever, so its end is an error: what comes later is not recorded.

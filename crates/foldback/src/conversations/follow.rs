@@ -79,11 +79,12 @@ impl Conversations<'_> {
             let followed = Followed { todo: todo.clone(), len: 0, beyond: Held::default() };
             return Ok(Some((followed, Vec::new())));
         }
+        let is_new = self.memory.registry.find(todo)?.is_none();
         loop {
             // If another writer changes the todo meanwhile, its contents are checked again.
             match retry(|| self.follow_once(todo, conversation, &all)) {
                 Err(error) if matches!(error.failure(), Failure::MovedOn { .. }) => {}
-                followed => return followed,
+                followed => return followed.map_err(|error| self.undone(todo, is_new, error)),
             }
         }
     }

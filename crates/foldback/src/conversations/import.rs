@@ -1,6 +1,6 @@
 //! Imports conversations into todos that may already hold a part of them.
 
-use super::{Conversations, batches};
+use super::{Begun, Conversations, batches};
 use crate::error::Failure;
 use crate::{Close, Error, Session};
 use foldback_core::{Recorded, SeqNo, TodoId};
@@ -97,11 +97,14 @@ impl Conversations<'_> {
 
     /// Records the part of a conversation that its todo does not hold yet, and closes its last block
     /// unless more of it is to come.
-    fn go_on(
-        self,
-        (mut session, mut checked): (Session, u64),
-        import: &Import<'_>,
-    ) -> Result<Vec<Recorded>, Error> {
+    fn go_on(self, begun: Begun, import: &Import<'_>) -> Result<Vec<Recorded>, Error> {
+        let is_new = begun.is_new;
+        let recorded = self.record_rest(begun, import);
+        recorded.map_err(|error| self.undone(&import.todo, is_new, error))
+    }
+
+    fn record_rest(self, begun: Begun, import: &Import<'_>) -> Result<Vec<Recorded>, Error> {
+        let Begun { mut session, mut checked, .. } = begun;
         let Import { conversation, ready, .. } = *import;
         let mut recorded = Vec::new();
         loop {

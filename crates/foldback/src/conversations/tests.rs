@@ -1,7 +1,7 @@
 //! Imports of logs that are still being written.
 
 use super::*;
-use crate::{ErrorKind, Options};
+use crate::{ErrorKind, Options, Quota};
 use foldback_transcript::read_bytes;
 
 const LOG: [&str; 7] = [
@@ -109,4 +109,23 @@ fn a_different_conversation_is_refused_with_the_message_that_differs() {
     // A beginning of what is there is refused, too.
     let error = all.continue_import(&id(), &log(4)).unwrap_err().to_string();
     assert!(error.contains("holds 5 messages, of which the conversation has only the first 4"));
+}
+
+/// S10: of a conversation that a todo may not hold, not even an empty todo is left; one that was there stays.
+#[test]
+fn s10_a_conversation_over_a_limit_leaves_no_todo() {
+    let options = Options::default().with_quota(Quota::default().with_messages(3));
+    let memory = Memory::in_memory(options).unwrap();
+    let all = memory.conversations();
+    for _ in 0..2 {
+        let refused = all.continue_import(&id(), &log(7)).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Quota);
+        let refused = all.follow(&id(), &log(7), 7, None).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Quota);
+        assert!(memory.todos(None, 9).unwrap().is_empty());
+    }
+    all.continue_import(&id(), &log(3)).unwrap();
+    all.follow(&id(), &log(7), 7, None).unwrap_err();
+    all.continue_import(&id(), &log(7)).unwrap_err();
+    assert_eq!(memory.len(&id()).unwrap(), 3);
 }
