@@ -56,12 +56,12 @@ pub(crate) fn assistant(draft: &mut Draft, blocks: &[&RawValue]) -> Result<(), S
 }
 
 /// Returns the messages that a user's content makes: one for each tool result, in order, and a user
-/// message for anything else.
+/// message for anything else. A content that is null says nothing.
 ///
 /// # Errors
 /// What is wrong with the content, and what was expected.
 pub(crate) fn user(content: &RawValue, line: u64) -> Result<Vec<Draft>, String> {
-    if content.get().starts_with('"') {
+    if content.get().starts_with(['"', 'n']) {
         let mut draft = Draft::new("user", line);
         draft.content(content.get());
         return Ok(vec![draft]);

@@ -157,10 +157,10 @@ fn drafts_of(raw: &RawValue, line: u64) -> Result<Vec<Draft>, String> {
     Ok(drafts)
 }
 
-/// Reads what the model said: a text, or blocks.
+/// Reads what the model said: a text, blocks, or nothing.
 fn assistant(content: &RawValue, line: u64) -> Result<Draft, String> {
     let mut draft = Draft::new("assistant", line);
-    if content.get().starts_with('"') {
+    if content.get().starts_with(['"', 'n']) {
         draft.content(content.get());
     } else {
         let blocks = Object::array_of(content).ok_or_else(|| wrong_content(content))?;

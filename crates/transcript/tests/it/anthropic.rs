@@ -254,6 +254,19 @@ fn hostile_bodies_are_named() {
     comes_back(&odd);
 }
 
+/// A message without content is one that says nothing, and the others are read.
+#[test]
+fn null_is_an_empty_content() {
+    let body = r#"{"system":"简短","messages":[{"role":"user","content":null},{"role":"assistant","content":null},{"role":"user","content":"哪个端口？"}]}"#;
+    let read = read_bytes(body.as_bytes()).unwrap().next().unwrap().unwrap();
+    assert_eq!(roles(&read), ["system", "user", "assistant", "user"]);
+    let texts: Vec<_> = read.messages.iter().map(|message| message.text()).collect();
+    assert_eq!(texts, ["简短", "", "", "哪个端口？"]);
+    comes_back(&read);
+    let alone = anthropic::read_message(r#"{"role":"user","content":null}"#).unwrap();
+    assert_eq!((alone.len(), alone[0].text().as_ref()), (1, ""));
+}
+
 /// Finding the line of each message does not cost their square.
 #[test]
 fn long_bodies_are_read() {
