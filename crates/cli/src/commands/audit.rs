@@ -73,6 +73,12 @@ impl Audit {
         } else {
             out.note(format_args!("{}, none broken", text::count(report.lines, "line")));
         }
+        if !globals.settings.memory.audit {
+            out.note(
+                "the audit log is off, so look-ups are not recorded; memory.audit = true (FOLDBACK_MEMORY_AUDIT=true) \
+                 switches it on",
+            );
+        }
         Ok(Outcome::clean_if(clean))
     }
 }

@@ -44,6 +44,20 @@ fn s16_commands_are_noted_and_a_changed_line_is_named() {
     }
 }
 
+/// S16: an empty log of a store whose look-ups are not recorded is not taken for a clean one.
+#[test]
+fn s16_a_log_that_is_off_says_so() {
+    let shell = Shell::with_quay();
+    shell.ok(&["search", "--todo", "quay", "船闸"]);
+    for args in [&["audit"][..], &["--json", "audit"]] {
+        let off = shell.ok(args);
+        assert!(off.stderr.contains("the audit log is off"), "{off:?}");
+        assert!(off.stderr.contains("memory.audit = true"), "{off:?}");
+        let on = with(&shell, "FOLDBACK_MEMORY_AUDIT", "true", args);
+        assert!(on.code == 0 && !on.stderr.contains("is off"), "{on:?}");
+    }
+}
+
 #[test]
 fn s10_an_import_over_a_bound_says_which() {
     let shell = Shell::new();
