@@ -16,8 +16,8 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal, getpgrp, kill_process};
 use rustix::termios::tcgetpgrp;
 use std::ffi::OsString;
-use std::io::{ErrorKind, IsTerminal};
-use std::os::fd::AsFd;
+use std::fs::File;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::sync::Arc;
@@ -300,13 +300,11 @@ async fn waited(child: &mut Child, signals: &mut Signals) -> std::io::Result<Exi
     }
 }
 
-/// Whether this process is in the foreground of a terminal that one of its streams is connected to: there, Ctrl-C
-/// interrupts every process of the group. A pipe in place of the input makes no difference to that.
+/// Whether this process is in the foreground of its terminal: there, Ctrl-C interrupts every process of the group, wherever
+/// their input and output go.
 fn is_in_foreground() -> bool {
-    fn is_of<S: IsTerminal + AsFd>(stream: &S) -> bool {
-        stream.is_terminal() && tcgetpgrp(stream).is_ok_and(|group| group == getpgrp())
-    }
-    is_of(&std::io::stdin()) || is_of(&std::io::stdout()) || is_of(&std::io::stderr())
+    // Without a terminal it cannot be opened.
+    File::open("/dev/tty").is_ok_and(|tty| tcgetpgrp(tty).is_ok_and(|group| group == getpgrp()))
 }
 
 /// The exit code; for a program that a signal ended, the one that shells report.
