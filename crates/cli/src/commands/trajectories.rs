@@ -76,8 +76,7 @@ impl Export {
         let path = folder.trajectory();
         let failed = |why: String| CliError::Usage(format!("{}: {why}", path.display()));
         match std::fs::read(&path) {
-            Ok(line) if self.flat => flat(&line).map_err(failed).map(Some),
-            Ok(line) => Ok(Some(line)),
+            Ok(lines) => self.printed(lines).map_err(failed).map(Some),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(source) => {
                 let what = format!("{} could not be read", path.display());
@@ -85,16 +84,16 @@ impl Export {
             }
         }
     }
-}
 
-/// The nested trajectories, a line each.
-fn flat(nested: &[u8]) -> Result<Vec<u8>, String> {
-    let mut lines = Vec::new();
-    for run in read_trajectories(nested) {
-        for run in run.map_err(|error| error.to_string())?.flattened() {
-            let written = write_trajectory(&run, &mut lines);
-            written.map_err(|error| format!("it could not be written: {error}"))?;
+    /// Trajectories as they are printed: as they are, or flat.
+    fn printed(&self, nested: Vec<u8>) -> Result<Vec<u8>, String> {
+        let mut flat = Vec::new();
+        for run in read_trajectories(&*nested) {
+            for run in run.map_err(|error| error.to_string())?.flattened() {
+                let written = write_trajectory(&run, &mut flat);
+                written.map_err(|error| format!("it could not be written: {error}"))?;
+            }
         }
+        Ok(if self.flat { flat } else { nested })
     }
-    Ok(lines)
 }

@@ -145,14 +145,18 @@ fn an_unreadable_run_is_named_and_the_others_are_exported() {
     for file in ["run.json", "trajectory.jsonl"] {
         let sound = std::fs::read(of_tide.join(file)).unwrap();
         std::fs::write(of_tide.join(file), "{").unwrap();
-        let ran = shell.run(&["trajectories", "export", "--flat"]);
-        assert_eq!(ran.code, 1, "{file}: {ran:?}");
-        let exported = ran.json_lines();
-        assert_eq!(exported[0]["situation"]["todo"], "ebb", "{file}");
-        let named = format!("runs/{ID}/{file}");
-        assert!(ran.stderr.contains("skipped") && ran.stderr.contains(&named), "{ran:?}");
-        // One that is asked for by name is an error.
-        assert_eq!(shell.run(&["trajectories", "export", "--flat", ID]).code, 2, "{file}");
+        for flat in [&[][..], &["--flat"]] {
+            let export = [&["trajectories", "export"], flat].concat();
+            let ran = shell.run(&export);
+            assert_eq!(ran.code, 1, "{file}: {ran:?}");
+            let exported = ran.json_lines();
+            assert!(exported.iter().all(|run| run["situation"]["todo"] != "tide"), "{file}");
+            assert_eq!(exported[0]["situation"]["todo"], "ebb", "{file}");
+            let named = format!("runs/{ID}/{file}");
+            assert!(ran.stderr.contains("skipped") && ran.stderr.contains(&named), "{ran:?}");
+            // One that is asked for by name is an error.
+            assert_eq!(shell.run(&[&export[..], &[ID]].concat()).code, 2, "{file}");
+        }
         std::fs::write(of_tide.join(file), sound).unwrap();
     }
 }
