@@ -300,12 +300,17 @@ def in_fork(work: Callable[[], object]) -> str:
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
+        told = "nothing"
         try:
             told = str(work())
         except FoldbackError as error:
             told = f"{error.kind}: {error}"
-        os.write(writing, told.encode())
-        os._exit(0)
+        except BaseException as error:
+            told = repr(error)
+        finally:
+            # The rest of the tests is the parent's.
+            os.write(writing, told.encode())
+            os._exit(0)
     os.close(writing)
     with os.fdopen(reading) as said:
         told = said.read()
