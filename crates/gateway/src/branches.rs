@@ -124,6 +124,24 @@ impl Branches {
         self.tree.tips().collect()
     }
 
+    /// Returns by what its branches are recognised: what precedes a message that follows the last one of a branch, or
+    /// the first answer on it that the model gave here; and whether it is the last one.
+    pub(crate) fn landmarks(&self) -> Vec<(Trail, bool)> {
+        let mut is_answered: Vec<bool> = Vec::with_capacity(self.notes.len());
+        let mut landmarks = Vec::new();
+        for (n, Noted { mark, trail }) in (0..).zip(&self.notes) {
+            let parent = self.tree.parent(n).and_then(|parent| is_answered.get(parent as usize));
+            let was_answered = parent.copied().unwrap_or_default();
+            is_answered.push(was_answered || mark.answer.is_some());
+            let is_first = mark.answer.is_some() && !was_answered;
+            let is_tip = self.tree.followers(n) == 0;
+            if is_tip || is_first {
+                landmarks.push((trail.then(mark.digest.as_bytes()), is_tip));
+            }
+        }
+        landmarks
+    }
+
     /// Follows a conversation as far as it is known.
     pub(crate) fn follow(&self, digests: &[blake3::Hash]) -> Known {
         self.go_on(Known { is_tip: self.is_empty(), ..Known::NOTHING }, digests)

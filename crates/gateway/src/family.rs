@@ -1,11 +1,14 @@
 //! The conversations of one sender.
 
-use crate::branches::Known;
+use crate::branches::{Branches, Known};
 use crate::identity::KnownBy;
 use crate::member::Member;
 use foldback::{Error, ErrorKind, Memory, Origin};
 use foldback_core::TodoId;
 use std::cmp::Reverse;
+use unheld::Unheld;
+
+mod unheld;
 
 /// How many conversations of a family are held in memory at most: those that were used last. The store has them all.
 const MOST_MEMBERS: usize = 64;
@@ -19,6 +22,9 @@ const FEW_MEMBERS: usize = 8;
 /// Of how many conversations, those that began last, the store is asked when they were used.
 const MOST_SEEN: usize = 256;
 
+/// How many messages are read of one that is not opened: enough to recognise it.
+const FEW_MESSAGES: usize = 64;
+
 /// The conversations of one agent of one session, each in a todo of its own; if the sender names no session,
 /// those that begin alike.
 pub(crate) struct Family {
@@ -28,6 +34,8 @@ pub(crate) struct Family {
     origin: Origin,
     /// Those that were used last, in the order in which they began.
     pub(crate) members: Vec<Member>,
+    /// The others, as far as they are known.
+    unheld: Unheld,
     /// The number of the next todo.
     next: usize,
     /// How often a member was used.
@@ -42,12 +50,14 @@ impl Family {
         known_by: KnownBy,
         origin: Origin,
     ) -> Result<Self, Error> {
-        let mut family = Self { base, known_by, origin, members: Vec::new(), next: 0, uses: 0 };
+        let (members, unheld) = (Vec::new(), Unheld::default());
+        let mut family = Self { base, known_by, origin, members, unheld, next: 0, uses: 0 };
         family.read(memory)?;
         Ok(family)
     }
 
-    /// Reads the conversations that began since this was last read: those that were used last.
+    /// Reads the conversations that began since this was last read. Of these and those that are held, the ones that were
+    /// used last are held then.
     fn read(&mut self, memory: &Memory) -> Result<(), Error> {
         let end = self.end(memory)?;
         let mut seen = Vec::new();
@@ -59,34 +69,52 @@ impl Family {
                 Err(error) => return Err(error),
             }
         }
-        seen.sort_unstable();
-        let (mut opened, mut messages) = (Vec::new(), 0);
-        for (_, n) in seen.into_iter().rev() {
-            if !fit(opened.len() + 1, messages) {
-                break;
-            }
-            let member = Member::open(memory, &self.todo(n))?;
-            messages += member.branches.len();
-            opened.push((n, member));
-        }
-        for (_, member) in opened.iter_mut().rev() {
-            self.uses += 1;
-            member.used = self.uses;
-        }
-        opened.sort_by_key(|(n, _)| *n);
-        self.members.extend(opened.into_iter().map(|(_, member)| member));
         self.next = end;
+        seen.sort_unstable();
+        let mut opened = Vec::new();
+        let mut is_full = false;
+        for (at, n) in seen.into_iter().rev() {
+            let later = self.members.iter().filter(|member| Some(member.used.0) > at);
+            let later = opened.iter().chain(later);
+            let (members, messages) = later.fold((0, 0), |(members, messages), one: &Member| {
+                (members + 1, messages + one.branches.len())
+            });
+            is_full |= !fit(members + 1, messages);
+            if is_full {
+                self.look_at(memory, n)?;
+            } else {
+                opened.push(Member::open(memory, &self.todo(n), n)?);
+            }
+        }
+        self.members.extend(opened);
+        self.members.sort_by_key(|member| member.number);
         self.make_room(0);
         Ok(())
     }
 
-    /// Returns the number of a todo that does not exist, although the one before it does or was read already.
-    fn end(&self, memory: &Memory) -> Result<usize, Error> {
-        let exists = |n: usize| match memory.conversations().info(&self.todo(n)) {
+    /// Reads by what a conversation is recognised.
+    fn look_at(&mut self, memory: &Memory, n: usize) -> Result<(), Error> {
+        match memory.sent(&self.todo(n), 0, FEW_MESSAGES) {
+            Ok(sent) => self.unheld.add(n, &Branches::of(&sent)),
+            // It was forgotten, or is damaged.
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Corrupt) => {}
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// Returns whether there is a todo with this number.
+    fn exists(&self, memory: &Memory, n: usize) -> Result<bool, Error> {
+        match memory.conversations().info(&self.todo(n)) {
             Ok(_) => Ok(true),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
             Err(error) => Err(error),
-        };
+        }
+    }
+
+    /// Returns the number behind the last todo, as far as there is no gap.
+    fn end(&self, memory: &Memory) -> Result<usize, Error> {
+        let exists = |n: usize| self.exists(memory, n);
         if !exists(self.next)? {
             return Ok(self.next);
         }
@@ -121,9 +149,8 @@ impl Family {
         }
     }
 
-    /// Returns the member that a conversation continues, and how much of it is known there. That is the member
-    /// that holds most of it, of equals the one in which nothing else was said since; a new one if no member holds
-    /// it. Without an agent it is that of the session's first.
+    /// Returns the member that a conversation continues, and how much of it is known there, as [`find`](Self::find) does;
+    /// a new one if it continues none.
     pub(crate) fn place(
         &mut self,
         memory: &Memory,
@@ -131,8 +158,8 @@ impl Family {
         agent: Option<&blake3::Hash>,
     ) -> Result<(usize, Known), Error> {
         loop {
-            if let Some((n, known)) = self.find(digests, agent) {
-                self.used(n);
+            if let Some((n, known)) = self.find(memory, digests, agent)? {
+                self.used(memory, n);
                 return Ok((n, known));
             }
             // One may have been created that could not be written to.
@@ -140,12 +167,11 @@ impl Family {
                 Some(n) => n,
                 None => {
                     self.make_room(1);
-                    self.members.push(Member::open(memory, &self.todo(self.next))?);
+                    self.members.push(Member::open(memory, &self.todo(self.next), self.next)?);
                     self.next += 1;
                     self.members.len().saturating_sub(1)
                 }
             };
-            self.used(n);
             let Some(member) = self.members.get(n) else { return Ok((n, Known::NOTHING)) };
             // A todo that came from elsewhere keeps its origin.
             let todo = member.session.todo();
@@ -153,6 +179,7 @@ impl Family {
                 memory.conversations().set_origin(todo, &self.origin)?;
             }
             if member.is_empty() || self.known_by == KnownBy::Todo {
+                self.used(memory, n);
                 return Ok((n, Known::NOTHING));
             }
             // Another process has begun conversations under these names meanwhile.
@@ -161,22 +188,49 @@ impl Family {
     }
 
     /// Notes that a member is used.
-    fn used(&mut self, n: usize) {
+    fn used(&mut self, memory: &Memory, n: usize) {
         self.uses += 1;
-        self.members.get_mut(n).into_iter().for_each(|member| member.used = self.uses);
+        let now = (memory.now(), self.uses);
+        self.members.get_mut(n).into_iter().for_each(|member| member.used = now);
     }
 
-    /// Forgets the members that were not used for longest, until there is room for this many more.
+    /// Closes the members that were not used for longest, until there is room for this many more.
     fn make_room(&mut self, more: usize) {
         while !self.members.is_empty() && !fit(self.members.len() + more, self.len()) {
             let used = self.members.iter().map(|member| member.used).enumerate();
             let Some((oldest, _)) = used.min_by_key(|(_, used)| *used) else { return };
-            self.members.remove(oldest);
+            let closed = self.members.remove(oldest);
+            self.unheld.add(closed.number, &closed.branches);
         }
     }
 
-    /// Returns the member that a conversation continues; `None` if it is a new one.
+    /// Returns the member that a conversation continues, and how much of it is known there; `None` if it is a new one.
+    /// That is the member that holds most of it, of equals the one in which nothing else was said since, and of these
+    /// the one that began first. A conversation that is not held is opened if it holds more.
     pub(crate) fn find(
+        &mut self,
+        memory: &Memory,
+        digests: &[blake3::Hash],
+        agent: Option<&blake3::Hash>,
+    ) -> Result<Option<(usize, Known)>, Error> {
+        let held = self.held(digests, agent);
+        let extent = held.map_or((0, false), |(_, known)| (known.messages, known.is_tip));
+        while let Some((_, n)) = self.unheld.find(digests).filter(|(other, _)| *other > extent) {
+            self.unheld.remove(n);
+            if self.exists(memory, n)? {
+                self.make_room(1);
+                let at = self.members.partition_point(|member| member.number < n);
+                self.members.insert(at, Member::open(memory, &self.todo(n), n)?);
+                self.used(memory, at);
+                self.make_room(0);
+                return Ok(self.held(digests, agent));
+            }
+        }
+        Ok(held)
+    }
+
+    /// As [`find`](Self::find), among those that are held.
+    fn held(
         &self,
         digests: &[blake3::Hash],
         agent: Option<&blake3::Hash>,
@@ -191,7 +245,8 @@ impl Family {
             KnownBy::Beginning => known.is_answered || known.is_tip,
         };
         best.filter(|(_, known)| is_meant(known)).or_else(|| {
-            // An agent of a session that begins anew has compacted its conversation, or gone back to the start.
+            // An agent of a session that begins anew has compacted its conversation, or gone back to the start. A
+            // request that names no agent belongs to the session's first.
             let same = |member: &Member| match self.known_by {
                 KnownBy::Todo => true,
                 KnownBy::Session => agent.is_none_or(|agent| member.branches.has_agent(agent)),
@@ -213,83 +268,4 @@ fn fit(members: usize, messages: usize) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::{Family, MOST_MEMBERS, MOST_MESSAGES, fit};
-    use crate::branches::{Heard, Mark};
-    use crate::identity::KnownBy;
-    use foldback::{Memory, NewSent, Options, Origin};
-    use foldback_core::{Message, SeqNo, Timestamp, TodoId};
-    use std::collections::BTreeSet;
-    use std::sync::Arc;
-    use std::sync::atomic::{AtomicI64, Ordering};
-
-    /// What was asked and answered in a conversation.
-    fn said(n: usize) -> [blake3::Hash; 2] {
-        [blake3::hash("你好".as_bytes()), blake3::hash(format!("答 {n}").as_bytes())]
-    }
-
-    /// Records a conversation's first turn, or later a message without its client's.
-    fn record(memory: &Memory, n: usize) {
-        let name = if n == 1 { "a".to_owned() } else { format!("a-{n}") };
-        let mut session = memory.session(&TodoId::new(&name).unwrap()).unwrap();
-        if !session.is_empty() {
-            session.record(Message::user("again")).unwrap();
-            return;
-        }
-        let [asked, answer] = said(n);
-        let mut parent = None;
-        let sent = [(asked, None), (answer, Some(Heard::FromClient))].map(|(digest, answer)| {
-            let tag = Mark { digest, agent: None, answer, behind: None }.tag();
-            let messages = vec![Message::user("你好")];
-            NewSent { parent: parent.replace(0), tag, json: "{}".to_owned(), messages }
-        });
-        session.record_sent(SeqNo(0), 0, &sent, &[]).unwrap();
-    }
-
-    fn names(family: &Family) -> BTreeSet<usize> {
-        let number = |name: &str| name.strip_prefix("a-").map_or(1, |n| n.parse().unwrap());
-        family.members.iter().map(|member| number(member.session.todo().as_str())).collect()
-    }
-
-    fn family(memory: &Memory) -> Family {
-        let origin = Origin::default();
-        Family::open(memory, "a".to_owned(), KnownBy::Beginning, origin).unwrap()
-    }
-
-    /// GW3: of conversations that begin alike, a bounded number is read and held, and they are those that were used
-    /// last; whatever is not held is begun again, and mixes with none.
-    #[test]
-    fn gw3_the_conversations_that_were_used_last_are_held() {
-        let now = Arc::new(AtomicI64::new(0));
-        let clock = Arc::clone(&now);
-        let options = Options::default();
-        let options = options.with_clock(move || Timestamp(clock.fetch_add(1, Ordering::Relaxed)));
-        let memory = Memory::in_memory(options).unwrap();
-        (1..=100).for_each(|n| record(&memory, n));
-        record(&memory, 3);
-        memory.maintenance().forget(&TodoId::new("a-90").unwrap()).unwrap();
-        let mut opened = family(&memory);
-        let last: BTreeSet<_> = [3].into_iter().chain(37..90).chain(91..=100).collect();
-        assert_eq!((names(&opened), opened.members.len()), (last, MOST_MEMBERS));
-        // One that is held continues, and stays when a new one begins.
-        let (n, known) = opened.place(&memory, &said(37), None).unwrap();
-        assert_eq!((opened.members[n].session.todo().as_str(), known.messages), ("a-37", 2));
-        let (n, known) = opened.place(&memory, &said(1), None).unwrap();
-        assert_eq!((opened.members[n].session.todo().as_str(), known.messages), ("a-101", 0));
-        assert_eq!(opened.members.len(), MOST_MEMBERS);
-        assert!(names(&opened).contains(&37) && !names(&opened).contains(&38));
-        // Another process has begun many under the next names.
-        (101..=400).for_each(|n| record(&memory, n));
-        let mut late = family(&memory);
-        (401..=700).for_each(|n| record(&memory, n));
-        let (n, known) = late.place(&memory, &said(700), None).unwrap();
-        assert_eq!((late.members[n].session.todo().as_str(), known.messages), ("a-700", 2));
-        assert_eq!(late.members.len(), MOST_MEMBERS);
-    }
-
-    #[test]
-    fn a_few_conversations_are_held_whatever_their_size() {
-        assert!(fit(8, usize::MAX) && !fit(9, MOST_MESSAGES + 1));
-        assert!(fit(MOST_MEMBERS, MOST_MESSAGES) && !fit(MOST_MEMBERS + 1, 0));
-    }
-}
+mod tests;

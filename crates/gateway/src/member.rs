@@ -41,8 +41,11 @@ pub(crate) struct Member {
     pinned: usize,
     /// Whether its requests stay unchanged.
     pub(crate) is_left_alone: bool,
-    /// When its family used it last, as a number.
-    pub(crate) used: u64,
+    /// When it was used last, and which use of its family that was; until it is used here, when something was recorded
+    /// in it last.
+    pub(crate) used: (Timestamp, u64),
+    /// Its number in its family: they are counted as they begin.
+    pub(crate) number: usize,
 }
 
 /// How many names of notes are remembered of a conversation.
@@ -75,8 +78,9 @@ impl Member {
         }
     }
 
-    /// Reads from the store what it holds of a todo, which is created if it does not exist.
-    pub(crate) fn open(memory: &Memory, todo: &TodoId) -> Result<Self, Error> {
+    /// Reads from the store what it holds of a todo, which is created if it does not exist: the one with this number in
+    /// its family.
+    pub(crate) fn open(memory: &Memory, todo: &TodoId, number: usize) -> Result<Self, Error> {
         let (session, mut branches) = (memory.session(todo)?, Branches::default());
         let last = memory.conversations().last_recorded(todo)?;
         let held = last.map(Held::since).unwrap_or_default();
@@ -96,7 +100,8 @@ impl Member {
                     noted: HashSet::new(),
                     pinned: 0,
                     is_left_alone,
-                    used: 0,
+                    used: (last.unwrap_or_default(), 0),
+                    number,
                 });
             }
         }

@@ -278,9 +278,9 @@ impl Keeper {
     fn found(&mut self, name: &str, conversation: &Conversation) -> Result<Option<TodoId>, Error> {
         self.open(name, conversation)?;
         let digests: Vec<_> = conversation.messages.iter().map(|message| message.digest).collect();
-        let family = self.families.peek(name);
-        let place = family.and_then(|family| family.find(&digests, conversation.agent.as_ref()));
-        let member = family.zip(place).and_then(|(family, (n, _))| family.members.get(n));
+        let Some(family) = self.families.get_mut(name) else { return Ok(None) };
+        let place = family.find(&self.memory, &digests, conversation.agent.as_ref())?;
+        let member = place.and_then(|(n, _)| family.members.get(n));
         let Some(session) = member.map(|member| &member.session) else { return Ok(None) };
         let may = *self.recalls.get_or_insert(session.todo().clone(), || session.blocks() > 0);
         Ok(may.then(|| session.todo().clone()))

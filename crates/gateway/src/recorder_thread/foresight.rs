@@ -26,7 +26,7 @@ impl Keeper {
         self.open(name, conversation)?;
         let digests: Vec<_> = conversation.messages.iter().map(|message| message.digest).collect();
         let Some(family) = self.families.get_mut(name) else { return Ok(Folded::default()) };
-        let found = family.find(&digests, conversation.agent.as_ref());
+        let found = family.find(&memory, &digests, conversation.agent.as_ref())?;
         let found = found.filter(|(_, known)| known.messages > 0);
         let member = found.and_then(|(n, known)| Some((family.members.get_mut(n)?, known)));
         let Some((member, known)) = member else { return Ok(Folded::default()) };
