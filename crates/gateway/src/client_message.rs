@@ -1,6 +1,6 @@
 //! A message as a client sends it.
 
-use crate::Api;
+use crate::{Api, exact};
 use foldback_core::{Content, Message, Part, Role};
 use foldback_redaction::plain;
 use foldback_tool::canonical_json;
@@ -26,7 +26,7 @@ pub(crate) struct ClientMessage {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Facts {
     /// The digest of its content, however it is written: cache marks, a string in place of one block of text,
-    /// the order of keys and the model's thinking make no difference.
+    /// the order of keys, digits beyond the 64 bits of a number and the model's thinking make no difference.
     pub(crate) digest: blake3::Hash,
     /// Whether a model wrote it.
     pub(crate) is_models: bool,
@@ -292,7 +292,7 @@ fn digest(messages: &[Message]) -> blake3::Hash {
         for call in message.tool_calls() {
             add(call.id.as_str());
             add(&call.name);
-            add(&canonical_json(&call.arguments).unwrap_or_else(|_| call.arguments.clone()));
+            add(&canonical(&call.arguments));
         }
     }
     hasher.finalize()
@@ -304,6 +304,38 @@ fn without_marks(json: &str) -> String {
         return json.to_owned();
     };
     part.shift_remove("cache_control");
-    let text = serde_json::Value::Object(part).to_string();
-    canonical_json(&text).unwrap_or(text)
+    canonical(&serde_json::Value::Object(part).to_string())
+}
+
+/// Returns a JSON text in its canonical form, with its numbers as clients send them back; another text as it is.
+fn canonical(json: &str) -> String {
+    match canonical_json(json) {
+        Ok(canonical) => exact::in_64_bits(&canonical).into_owned(),
+        Err(_) => json.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Facts;
+    use crate::Api;
+    use crate::model_answer::message_of;
+
+    /// GW5: an answer is the one that was recorded, also if the client keeps 64 bits of each of its numbers.
+    #[test]
+    fn gw5_an_answer_is_known_by_what_clients_keep_of_its_numbers() {
+        let wrote = "[123456789012345678901234567890,9007199254740993,100.0]";
+        let sent = "[1.2345678901234568e+29,9007199254740992,100]";
+        let digest = |json: &str| Facts::of(Api::Messages, json, false).unwrap().digest;
+        let message = |numbers: &str| {
+            format!(
+                r#"{{"role":"assistant","content":[{{"type":"tool_use","id":"a","name":"读","input":{{"港口":{numbers}}}}}]}}"#
+            )
+        };
+        let recorded = message_of(Api::Messages, &message(wrote)).unwrap();
+        assert_eq!(recorded.get(), message(wrote), "its digits are kept");
+        assert_eq!(digest(recorded.get()), digest(&message(sent)));
+        let other = sent.replace("740992", "740994");
+        assert_ne!(digest(recorded.get()), digest(&message(&other)));
+    }
 }

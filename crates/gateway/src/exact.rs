@@ -42,6 +42,23 @@ pub(crate) fn marked(json: &str) -> Cow<'_, str> {
 
 /// As [`marked`], but the numbers that are kept stay.
 fn marked_but(json: &str, is_kept: impl Fn(&str) -> bool) -> Cow<'_, str> {
+    replaced(json, |number| (!is_kept(number)).then(|| format!("\"{}{number}\"", *MARK)))
+}
+
+/// Returns a JSON text with each number as the 64 bits that most clients keep of it, always written in the same way.
+pub(crate) fn in_64_bits(json: &str) -> Cow<'_, str> {
+    replaced(json, |number| {
+        // Such an integer has less than 53 bits.
+        let is_short = number.len() <= 15 && number.bytes().all(|byte| byte.is_ascii_digit());
+        let kept = || number.parse().ok().filter(|kept: &f64| kept.is_finite());
+        let kept = if is_short { None } else { kept() };
+        // There is one zero.
+        kept.map(|kept| (kept + 0.0).to_string()).filter(|kept| kept != number)
+    })
+}
+
+/// Returns a JSON text with something else in place of some of its numbers.
+fn replaced(json: &str, instead: impl Fn(&str) -> Option<String>) -> Cow<'_, str> {
     let mut out: Option<String> = None;
     let (mut done, mut at) = (0, 0);
     let bytes = json.as_bytes();
@@ -51,11 +68,10 @@ fn marked_but(json: &str, is_kept: impl Fn(&str) -> bool) -> Cow<'_, str> {
             b'-' | b'0'..=b'9' => {
                 let rest = bytes.get(at..).unwrap_or_default();
                 let len = rest.iter().take_while(|byte| is_of_number(**byte)).count();
-                let number = json.get(at..at + len).unwrap_or_default();
-                if !is_kept(number) {
+                if let Some(instead) = instead(json.get(at..at + len).unwrap_or_default()) {
                     let out = out.get_or_insert_default();
                     out.push_str(json.get(done..at).unwrap_or_default());
-                    out.extend(["\"", MARK.as_str(), number, "\""]);
+                    out.push_str(&instead);
                     done = at + len;
                 }
                 at += len;
@@ -115,7 +131,7 @@ fn is_beyond(number: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{marked, read, read_integers, restored, write};
+    use super::{in_64_bits, marked, read, read_integers, restored, write};
     use serde_json::json;
     use std::borrow::Cow;
 
@@ -130,6 +146,30 @@ mod tests {
         let plain = r#"{"a":[1,-2,0.5,"1e5","\\"],"b":18446744073709551615}"#;
         assert!(matches!(marked(plain), Cow::Borrowed(same) if same == plain));
         assert_eq!(restored(plain.to_owned()), plain);
+    }
+
+    /// What JavaScript and Python make of the numbers that a model wrote is the same here.
+    #[test]
+    fn numbers_that_clients_take_for_the_same_are_the_same() {
+        for (wrote, sent) in [
+            ("123456789012345678901234567890", "1.2345678901234568e+29"),
+            ("9007199254740993", "9007199254740992"),
+            ("12345678901234567890", "12345678901234567000"),
+            ("-9223372036854775809", "-9223372036854776000"),
+            ("19.90", "19.9"),
+            ("1E5", "100000.0"),
+            ("-0", "0"),
+            ("1e-7", "0.0000001"),
+        ] {
+            let [wrote, sent] = [wrote, sent]
+                .map(|number| in_64_bits(&format!("{{\"港 1e5\":[{number},7]}}")).into_owned());
+            assert_eq!(wrote, sent);
+            assert!(wrote.starts_with("{\"港 1e5\":["));
+        }
+        for same in ["[1,-2,0.5,\"1e5\",900719925474099]", "1e999", "-", "[1e"] {
+            assert!(matches!(in_64_bits(same), Cow::Borrowed(kept) if kept == same), "{same}");
+        }
+        assert_ne!(in_64_bits("9007199254740992"), in_64_bits("9007199254740994"));
     }
 
     #[test]

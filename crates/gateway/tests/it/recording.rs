@@ -58,6 +58,35 @@ async fn a_conversation_is_recorded_as_it_grows() {
     }
 }
 
+/// GW3: a client that keeps 64 bits of a number continues its conversation, although it sends other digits than the
+/// model wrote. These are recorded.
+#[tokio::test]
+async fn gw3_a_rounded_number_begins_no_other_conversation() {
+    let call = |n: u64| json!({ "港口": n });
+    let world =
+        World::new(move |seen| match seen.json()["messages"].as_array().map_or(0, Vec::len) {
+            1 => Answer::Said(Said::text("看").call("c1", "read", call(9_007_199_254_740_993))),
+            _ => Answer::Said(Said::text("七")),
+        })
+        .await;
+    let mut messages = vec![json!({ "role": "user", "content": "Which port?" })];
+    assert!(world.messages(&body(json!(messages))).send().await.unwrap().bytes().await.is_ok());
+    messages.push(json!({ "role": "assistant", "content": [
+        { "type": "text", "text": "看" },
+        { "type": "tool_use", "id": "c1", "name": "read", "input": call(9_007_199_254_740_992) },
+    ] }));
+    messages.push(json!({ "role": "user", "content": [
+        { "type": "tool_result", "tool_use_id": "c1", "content": "port 七" },
+    ] }));
+    assert!(world.messages(&body(json!(messages))).send().await.unwrap().bytes().await.is_ok());
+    let (memory, _) = world.end().await;
+    let todos = todos(&memory);
+    assert_eq!(todos.len(), 1, "{todos:?}");
+    assert_eq!(exports(&memory, &todos[0]).len(), 1);
+    let recorded = memory.conversations().export(&todos[0]).unwrap().messages;
+    assert_eq!(recorded[2].tool_calls()[0].arguments, "{\"港口\":9007199254740993}");
+}
+
 /// GW2: a conversation over Responses, as Codex has it: answers of several items, and instructions in the input or
 /// beside it.
 #[tokio::test]
