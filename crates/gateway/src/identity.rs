@@ -116,9 +116,27 @@ impl Sender {
     }
 }
 
+/// UUIDs of version 4 or 7 that documents show as examples, and that people copy: those of RFC 9562, Wikipedia, MDN, and
+/// the libraries of JavaScript, Python, Rust and .NET.
+const EXAMPLES: [&str; 13] = [
+    "919108f7-52d1-4320-9bac-f847db4148a8",
+    "017f22e2-79b0-7cc3-98c4-dc0c0c07398f",
+    "550e8400-e29b-41d4-a716-446655440000",
+    "f47ac10b-58cc-4372-a567-0e02b2c3d479",
+    "123e4567-e89b-42d3-a456-556642440000",
+    "36b8f84d-df4e-4d49-b662-bcde71a8764f",
+    "9b1deb4d-3b7d-4bad-9bdd-2b0d7b3dcb6d",
+    "1b9d6bcd-bbfd-4b2d-9b5d-ab8dfbbd4bed",
+    "109156be-c4fb-41ea-b1b4-efe1671c5836",
+    "16fd2706-8baf-433b-82eb-8c7fada847da",
+    "67e55044-10b1-426f-9247-bb680e5fe0c8",
+    "936da01f-9abd-4d9d-80c7-02af85c822a8",
+    "f9168c5e-ceb2-4faa-b6bf-329bf39fa1e4",
+];
+
 /// Returns whether a session's name is made of so much chance that no other sender has it and none can guess it: a UUID of
-/// version 4 or 7, or a name as OpenCode makes it. Every other name, also a UUID that is made from a name, may be used
-/// by several people.
+/// version 4 or 7, or a name as OpenCode makes it. Every other name, also a UUID that is made from a name, typed or
+/// copied from a document, may be used by several people.
 fn is_random(session: &str) -> bool {
     is_random_uuid(session) || session.strip_prefix("ses_").is_some_and(is_opencodes)
 }
@@ -138,6 +156,7 @@ fn is_random_uuid(session: &str) -> bool {
         && version.starts_with(['4', '7'])
         && variant.starts_with(['8', '9', 'a', 'b', 'A', 'B'])
         && has_chance(session)
+        && !EXAMPLES.iter().any(|example| example.eq_ignore_ascii_case(session))
 }
 
 /// Returns whether this is a time in 12 hexadecimal digits, followed by 14 random letters and digits.
@@ -148,16 +167,23 @@ fn is_opencodes(name: &str) -> bool {
     is_time && is_chance && has_chance(chance)
 }
 
-/// Returns whether a name has as many different characters as chance gives it: one that was typed, such as
-/// `00000000-0000-4000-8000-000000000001`, has few.
+/// Returns whether a name has as many different characters as chance gives it, and no run of four that a keyboard or an
+/// alphabet has: one that was typed, such as `00000000-0000-4000-8000-000000000001` or
+/// `12345678-1234-4234-8234-123456789abc`, has few, or such a run.
 fn has_chance(name: &str) -> bool {
     let mut seen = [false; 128];
-    for byte in name.bytes().filter(|byte| *byte != b'-') {
-        if let Some(at) = seen.get_mut(usize::from(byte)) {
+    let bytes: Vec<u8> = name.bytes().filter(|byte| *byte != b'-').collect();
+    for byte in &bytes {
+        if let Some(at) = seen.get_mut(usize::from(*byte)) {
             *at = true;
         }
     }
-    seen.iter().filter(|is_there| **is_there).count() >= 7
+    let is_run = |four: &[u8]| {
+        let rises = |pair: &[u8]| matches!(pair, [a, b] if a.checked_add(1) == Some(*b));
+        let falls = |pair: &[u8]| matches!(pair, [a, b] if b.checked_add(1) == Some(*a));
+        four.windows(2).all(rises) || four.windows(2).all(falls)
+    };
+    seen.iter().filter(|is_there| **is_there).count() >= 7 && !bytes.windows(4).any(is_run)
 }
 
 /// What identifies the conversation that a request belongs to.
@@ -250,6 +276,15 @@ mod tests {
             "00000000-0000-0000-0000-000000000000",
             "00000000-0000-4000-8000-000000000001",
             "11111111-1111-4111-8111-111111111111",
+            "12345678-1234-4234-8234-123456789abc",
+            "87654321-4321-4321-8321-cba987654321",
+            "3f81ABCD-52d1-4320-9bac-f847db4148a8",
+            "f47ac10b-58cc-4372-a567-0e02b2c3d479",
+            "F47AC10B-58CC-4372-A567-0E02B2C3D479",
+            "550e8400-e29b-41d4-a716-446655440000",
+            "919108f7-52d1-4320-9bac-f847db4148a8",
+            "017F22E2-79B0-7CC3-98C4-DC0C0C07398F",
+            "ses_6d3ea5ed1ffeTPZyk3IX1234yJ",
             "ses_6d3ea5ed1ffeTPZyk3IXcHGVy",
             "ses_6d3ea5ed1ffeaaaaaaaaaaaaaa",
             "ses_港口港口TPZyk3IXcHGVyJ",
