@@ -45,6 +45,11 @@ fn marked_but(json: &str, is_kept: impl Fn(&str) -> bool) -> Cow<'_, str> {
     replaced(json, |number| (!is_kept(number)).then(|| format!("\"{}{number}\"", *MARK)))
 }
 
+/// Returns whether a string stands for a number.
+pub(crate) fn is_number(text: &str) -> bool {
+    text.starts_with(MARK.as_str())
+}
+
 /// Returns a JSON text with each number as the 64 bits that most clients keep of it, always written in the same way.
 pub(crate) fn in_64_bits(json: &str) -> Cow<'_, str> {
     replaced(json, |number| {

@@ -128,9 +128,16 @@ fn responses_stream(stream: &str) -> Option<Value> {
 fn extend(object: &mut Map<String, Value>, key: &str, piece: &Value) {
     match (object.get_mut(key), piece) {
         (_, Value::Null) => {}
-        (Some(Value::String(text)), Value::String(more)) => text.push_str(more),
+        (Some(Value::String(text)), Value::String(more)) if are_texts(text, more) => {
+            text.push_str(more);
+        }
         _ => drop(object.insert(key.to_owned(), piece.clone())),
     }
+}
+
+/// Returns whether neither string stands for a number.
+fn are_texts(text: &str, more: &str) -> bool {
+    !exact::is_number(text) && !exact::is_number(more)
 }
 
 #[cfg(test)]
@@ -163,6 +170,29 @@ mod tests {
         let events = [start, delta(begin), delta(end), stop];
         let stream: String = events.map(|event| format!("data: {event}\n\n")).concat();
         assert_eq!(said(&stream), expected);
+    }
+
+    /// GW5: a number that comes in several pieces is the last one, and the rest of the answer stays.
+    #[test]
+    fn gw5_long_numbers_are_not_joined() {
+        let (long, longer) = ("123456789012345678901234567890", "223456789012345678901234567890");
+        let piece = |content: &str, number: &str| {
+            let thought = format!(r#"{{"type":"thinking","index":0,"data":{number}}}"#);
+            let delta = format!(
+                r#"{{"content":"{content}","seconds":{number},"thoughts":[{thought}],"港口":"{content}"}}"#
+            );
+            format!("data: {{\"choices\":[{{\"index\":0,\"delta\":{delta}}}]}}\n\n")
+        };
+        let end = "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";
+        let stream = piece("八", long) + &piece("号", longer) + end;
+        let said = message_of(Api::ChatCompletions, &stream).unwrap();
+        let thought = format!(r#"{{"type":"thinking","index":0,"data":{longer}}}"#);
+        assert_eq!(
+            said.get(),
+            format!(
+                r#"{{"role":"assistant","content":"八号","seconds":{longer},"thoughts":[{thought}],"港口":"八号"}}"#
+            )
+        );
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Pieces of a chat-completions stream, put together.
 
-use super::extend;
+use super::{are_texts, extend};
 use serde_json::{Map, Value, json};
 
 /// Members of a list's elements whose content comes in fragments.
@@ -42,7 +42,7 @@ fn extend_list(list: &mut Vec<Value>, piece: &Value) {
         match (one.get_mut(key), piece) {
             (_, Value::Null) => {}
             (Some(Value::String(text)), Value::String(more))
-                if FRAGMENTS.contains(&key.as_str()) =>
+                if FRAGMENTS.contains(&key.as_str()) && are_texts(text, more) =>
             {
                 text.push_str(more);
             }
