@@ -19,14 +19,13 @@ use std::path::PathBuf;
 ///
 /// Each conversation goes into the todo of its own id; an id that is not valid for a todo is mapped to a readable one
 /// and kept. A conversation without an id goes into the todo of its file's name; further ones of the file get their
-/// line as well. Among conversations with the same id, one that is the beginning of another is skipped; of the others the
-/// one that the store has, or else the first, keeps the id, and the rest go into todos named by that id and their file's
-/// name. All inputs are read before
-/// anything is written. A conversation that an earlier import left half-way, or that has grown since, continues where
-/// it stopped. A log that went back to an earlier point, or was rewritten after the same beginning, continues in its todo
-/// after everything there. A conversation whose todo holds something else is reported and not imported, and the exit
-/// code is 1. Messages are compared by what they say, not by how their JSON is written. A response that is still being
-/// written is left for the next import.
+/// line as well. Among conversations with the same id, one that is the beginning of another is skipped; of the others
+/// the one that the store has, or else the first, keeps the id, and the rest go into todos named by that id and their
+/// file's name. All inputs are read before anything is written. A conversation that an earlier import left half-way, or
+/// that has grown since, continues where it stopped. A log that went back to an earlier point, or was rewritten after
+/// the same beginning, continues in its todo after everything there. A conversation whose todo holds something else is
+/// reported and not imported, and the exit code is 1. Messages are compared by what they say, not by how their JSON is
+/// written. A response that is still being written is left for the next import.
 ///
 /// Formats are detected from the content: foldback JSON Lines; chat-completions arrays and bodies; Anthropic Messages
 /// bodies and lists of messages; either body inside a line of a log or batch; session logs of Claude Code and Codex;

@@ -236,7 +236,11 @@ impl Reader {
             |place: &&Place| place.id.as_deref().is_some_and(|trunk| is_branch_of(&name, trunk));
         let trunk = places.iter().find(is_branch).map(|place| place.followed.todo().clone());
         let numbered = (2_u64..).map(|n| format!("{name}-{n}"));
-        for name in std::iter::once(name.clone()).chain(numbered) {
+        // An import may have given it that of its file, because another one has its id.
+        let of_file = format!("{name}-{}", stem(&self.file));
+        let is_there = memory.len(&TodoId::from_foreign(&of_file)).is_ok_and(|len| len > 0);
+        let of_file = is_there.then_some(of_file);
+        for name in std::iter::once(name.clone()).chain(of_file).chain(numbered) {
             let todo = TodoId::from_foreign(&name);
             let conversations = memory.conversations();
             let followed = conversations.follow(&todo, conversation, settled, trunk.as_ref());

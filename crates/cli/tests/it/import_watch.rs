@@ -281,6 +281,23 @@ fn rc6_conversations_without_ids_are_called_as_an_import_calls_them() {
     assert_eq!(shell.todos(), ["pairs", "pairs-3"]);
 }
 
+/// RC6: of several conversations with one id, a watch finds those that an import has named by their files.
+#[test]
+fn rc6_what_an_import_has_named_by_its_file_is_followed_there() {
+    let shell = Shell::new();
+    shell.folders(&["logs"]);
+    append(&shell, "logs/a.jsonl", lines("s", 0, 2));
+    append(&shell, "logs/b.jsonl", lines("s", 0, 2).replace('第', "另"));
+    shell.ok(&["import", "logs"]);
+    assert_eq!(shell.todos(), ["s", "s-b"]);
+    let mut watching = Watching::begin(&shell);
+    append(&shell, "logs/b.jsonl", lines("s", 2, 3).replace('第', "另"));
+    let batches = watching.until("s-b", 3);
+    assert_eq!(batches.len(), 1, "{batches:?}");
+    watching.end();
+    assert_eq!((shell.todos().len(), texts(&shell, "s")), (2, said(0, 2)));
+}
+
 /// S10, RC6: a conversation that may not be recorded is reported, and the others are followed.
 #[test]
 fn s10_a_limit_of_one_conversation_does_not_end_the_others() {
