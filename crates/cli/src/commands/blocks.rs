@@ -56,7 +56,7 @@ impl Blocks {
             for shown in walk::blocks(&memory, &todo).chain(open) {
                 let shown = shown?;
                 any = true;
-                block::print(out, &shown, &text::utc(&shown.header.create_time))?;
+                block::print(out, &shown, &text::utc_minute(&shown.header.create_time))?;
             }
             note_none(out, any);
             return Ok(Outcome::Done);

@@ -10,6 +10,7 @@ use foldback::core::{TenantId, TodoId};
 use foldback::{ErrorKind as Kind, Memory, Truth, release_reserve};
 use foldback_kv::Error as KvError;
 use serde::Serialize;
+use std::fmt::Display;
 use std::io::ErrorKind;
 
 /// Delete a todo for good: its messages, blocks, payloads, vectors and indexes, and the runs that worked in it
@@ -55,14 +56,14 @@ impl Forget {
         let todo_id = match (self.todo, &globals.tenant) {
             (Some(todo), _) => todo,
             (None, Some(tenant)) => {
-                if asks && !agreed(&of_tenant(tenant, globals)?, out)? {
+                if asks && !agreed(of_tenant(tenant, globals), tenant, out)? {
                     return Ok(Outcome::NotClean);
                 }
                 return forget_tenant(tenant, globals, out);
             }
             (None, None) => return Err(CliError::Usage("--todo ID was expected".to_owned())),
         };
-        if asks && !agreed(&of_todo(&todo_id, globals)?, out)? {
+        if asks && !agreed(of_todo(&todo_id, globals), &todo_id, out)? {
             return Ok(Outcome::NotClean);
         }
         let memory = open(globals)?;
@@ -87,9 +88,17 @@ impl Forget {
     }
 }
 
-/// Asks whether to delete this.
-fn agreed(what: &str, out: &Output) -> Result<bool, CliError> {
-    let is_agreed = question::agreed(&format!("Delete {} for good?", text::plain(what)))?;
+/// Asks whether to delete this. A disk may be too full to look into the store; then only its name is shown.
+fn agreed(
+    what: Result<String, CliError>,
+    name: impl Display,
+    out: &Output,
+) -> Result<bool, CliError> {
+    let what = match what {
+        Err(error) if error.is_full() => name.to_string(),
+        what => what?,
+    };
+    let is_agreed = question::agreed(&format!("Delete {} for good?", text::plain(&what)))?;
     if !is_agreed {
         out.note("nothing was deleted");
     }

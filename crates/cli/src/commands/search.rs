@@ -288,7 +288,7 @@ impl Search {
                     range(hit.block.range),
                     if hit.block.close_reason == CloseReason::Open { "still open · " } else { "" },
                     header.block_type,
-                    text::utc(&header.create_time)
+                    text::utc_minute(&header.create_time)
                 )
             ),
         ))?;

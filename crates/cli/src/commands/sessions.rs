@@ -128,8 +128,7 @@ impl Row {
             format!("{tokens} tokens"),
         ]);
         facts.extend(self.cost.map(|cost| format!("cost {cost:.4}")));
-        let began = self.began.chars().take(16).collect::<String>().replace('T', " ");
-        facts.push(text::utc(began));
+        facts.push(text::utc_minute(&self.began));
         let facts = facts.join(" · ");
         title::print(out, &self.id, &[&facts])?;
         let task = text::fit(&text::one_line(&self.task), out.width() - INDENT.len());

@@ -154,6 +154,11 @@ pub(crate) fn utc(time: impl Display) -> String {
     format!("{time} UTC")
 }
 
+/// The same to the minute, for lists: `2025-01-01 10:00 UTC`.
+pub(crate) fn utc_minute(time: &str) -> String {
+    utc(time.chars().take("2025-01-01 10:00".len()).collect::<String>().replace('T', " "))
+}
+
 /// `812`, `31.2k`, `1.4M`: for narrow columns.
 pub(crate) fn short(n: u64) -> String {
     if n < 10_000 {
@@ -211,6 +216,9 @@ mod tests {
         assert_eq!(saved(100.2, 100.0), "0 %");
         assert_eq!(saved(130.0, 100.0), "-30 %");
         assert_eq!(saved(1.0, 0.0), "-");
+        for time in ["2025-01-01T10:00:59Z", "2025-01-01 10:00:59"] {
+            assert_eq!(utc_minute(time), "2025-01-01 10:00 UTC");
+        }
     }
 
     #[test]
