@@ -216,15 +216,18 @@ impl Family {
         let held = self.held(digests, agent);
         let extent = held.map_or((0, false), |(_, known)| (known.messages, known.is_tip));
         while let Some((_, n)) = self.unheld.find(digests).filter(|(other, _)| *other > extent) {
-            self.unheld.remove(n);
-            if self.exists(memory, n)? {
-                self.make_room(1);
-                let at = self.members.partition_point(|member| member.number < n);
-                self.members.insert(at, Member::open(memory, &self.todo(n), n)?);
-                self.used(memory, at);
-                self.make_room(0);
-                return Ok(self.held(digests, agent));
+            if !self.exists(memory, n)? {
+                self.unheld.remove(n);
+                continue;
             }
+            let member = Member::open(memory, &self.todo(n), n)?;
+            self.unheld.remove(n);
+            self.make_room(1);
+            let at = self.members.partition_point(|member| member.number < n);
+            self.members.insert(at, member);
+            self.used(memory, at);
+            self.make_room(0);
+            return Ok(self.held(digests, agent));
         }
         Ok(held)
     }
