@@ -197,3 +197,20 @@ async fn gw12_an_unknown_shape_passes_and_is_said() {
     drop(world.end().await);
     assert!(!log.lock().is_empty());
 }
+
+/// GW12: one message whose content is null does not keep the others from being recorded.
+#[tokio::test]
+async fn gw12_a_message_without_content_is_recorded_with_the_others() {
+    let world = World::new(counting()).await;
+    let messages = json!([
+        { "role": "user", "content": "哪个端口？" },
+        { "role": "assistant", "content": null },
+        { "role": "user", "content": "请再看一次。" },
+    ]);
+    let body = json!({ "model": "claude-x", "max_tokens": 9, "messages": messages });
+    assert_eq!(world.messages(&body).send().await.unwrap().status(), 200);
+    assert_eq!(world.upstream.seen().pop().unwrap().json(), body);
+    let (memory, _) = world.end().await;
+    let todos = memory.todos(None, 9).unwrap();
+    assert_eq!((todos.len(), memory.len(&todos[0]).unwrap()), (1, 4));
+}
