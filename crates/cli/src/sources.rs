@@ -11,6 +11,7 @@ pub(crate) use opencode::{Database, is_database, log_of};
 pub(crate) use survey::Survey;
 
 use crate::error::CliError;
+use foldback::Memory;
 use foldback_core::TodoId;
 use foldback_transcript::{Conversation, Conversations, Error as InputError, Limits};
 use folder::{ENDINGS, walk};
@@ -206,10 +207,16 @@ impl Sourced {
         told
     }
 
-    /// The todos that it may have been given because others have its id.
-    pub(crate) fn other_todos(&self) -> impl Iterator<Item = TodoId> {
-        let names = naming::other_names(&self.name, &self.file);
-        names.map(|other| TodoId::from_foreign(&other.name))
+    /// The todos in the store that it may have been given by an earlier import.
+    pub(crate) fn todos(&self, memory: &Memory) -> Vec<TodoId> {
+        let name = self.conversation.id.clone().unwrap_or_else(|| stem(&self.file));
+        todos_of(&name, &self.file, memory).take_while(|todo| holds(memory, todo)).collect()
+    }
+
+    /// How many messages a todo begins with that it begins with, too.
+    pub(crate) fn common(&self, todo: &TodoId, memory: &Memory) -> usize {
+        let own = naming::Beginnings::of(&self.conversation.messages);
+        survey::held_in(memory, todo).map_or(0, |held| held.common(&own))
     }
 
     /// The todo of the conversation.
@@ -218,9 +225,34 @@ impl Sourced {
     }
 }
 
-/// Whether a conversation is a branch that the one with the id `trunk` has left, as their ids show.
-pub(crate) fn is_branch_of(id: &str, trunk: &str) -> bool {
-    id.strip_prefix(trunk).is_some_and(|rest| rest.starts_with("-branch-"))
+/// Returns the todos for a conversation of this name, in the order in which they are tried: one that an import has named by
+/// its file, because others have its name; its own; and further ones.
+pub(crate) fn todos_of(
+    name: &str,
+    file: &str,
+    memory: &Memory,
+) -> impl Iterator<Item = TodoId> + use<> {
+    let todo = |other: naming::OtherName| TodoId::from_foreign(&other.name);
+    let mut names = naming::other_names(name, file).peekable();
+    let of_file = names.next_if(|other| other.is_of_file).map(todo);
+    let of_file = of_file.filter(|todo| holds(memory, todo));
+    of_file.into_iter().chain([TodoId::from_foreign(name)]).chain(names.map(todo))
+}
+
+/// Whether a todo holds anything.
+pub(crate) fn holds(memory: &Memory, todo: &TodoId) -> bool {
+    memory.len(todo).is_ok_and(|len| len > 0)
+}
+
+/// Whether a conversation is a log that its program continues, also from an earlier point, and that has an id of its own.
+pub(crate) fn goes_back(conversation: &Conversation) -> bool {
+    conversation.is_log() && conversation.id.is_some()
+}
+
+/// The ids of the conversations that may have left a log as a branch, as its own id shows.
+pub(crate) fn trunks(conversation: &Conversation) -> impl Iterator<Item = &str> {
+    let id = conversation.id.as_deref().filter(|_| goes_back(conversation)).unwrap_or_default();
+    id.match_indices("-branch-").filter_map(|(at, _)| id.get(..at))
 }
 
 fn cannot_read(path: &Path, source: std::io::Error) -> CliError {

@@ -73,11 +73,6 @@ impl Row {
             None => self.value.to_string(),
         }
     }
-
-    /// Its source, as printed.
-    fn source(&self) -> &str {
-        if self.default.is_some() { "default" } else { &self.source }
-    }
 }
 
 /// What holds if nothing is said, in words; of the store its folder.
@@ -111,7 +106,7 @@ fn print(globals: &Globals, out: &Output) -> Result<(), CliError> {
     for row in rows {
         let (key, source) = (
             style::paint(style::NAME, &row.key),
-            style::paint(style::DIM, text::plain(row.source())),
+            style::paint(style::DIM, text::plain(&row.source)),
         );
         out.line(format!("{key} = {}  {source}", text::plain(&row.value())))?;
     }

@@ -26,10 +26,11 @@ use tokio::signal::unix::{SignalKind, signal};
 
 /// Run an agent and record its conversations
 ///
-/// Starts a gateway for this one program, points the program at it, and exits with the program's exit code: 127 if there is
-/// no such program, 126 if it cannot be executed. Nothing is left behind: the address is set for the program alone. Claude Code, Codex, OpenCode and aider are known by name; any
-/// other program finds the address in ANTHROPIC_BASE_URL, OPENAI_BASE_URL and OPENAI_API_BASE. If these are already
-/// set, the gateway passes requests on to their addresses.
+/// Starts a gateway for this one program, points the program at it, and exits with the program's exit code: 127 if
+/// there is no such program, 126 if it cannot be executed. Nothing is left behind: the address is set for the program
+/// alone. Claude Code, Codex, OpenCode and aider are known by name; any other program finds the address in
+/// ANTHROPIC_BASE_URL, OPENAI_BASE_URL and OPENAI_API_BASE. If these are already set, the gateway passes requests on
+/// to their addresses.
 ///
 /// With --gateway it uses a running gateway, which has its own store, providers and way of recalling; a note says if
 /// that store is not the one that other commands use. Of several gateways over one store it uses the one that the

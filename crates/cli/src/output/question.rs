@@ -8,11 +8,17 @@ pub(crate) fn can_be_answered() -> bool {
     io::stdin().is_terminal()
 }
 
-/// Asks a question on stderr. Only `y` and `yes` agree; nothing, and the end of the input, do not.
+/// Asks a question on stderr, which must be a terminal, too. Only `y` and `yes` agree; nothing, and the end of the input,
+/// do not.
 pub(crate) fn agreed(question: &str) -> Result<bool, CliError> {
     let failed =
         |source| CliError::Io { what: "the question could not be asked".to_owned(), source };
     let mut asked = io::stderr();
+    if !asked.is_terminal() {
+        let why =
+            "the question cannot be shown, because stderr is not a terminal; --yes agrees to it";
+        return Err(CliError::Usage(why.to_owned()));
+    }
     let question = format!("{question} [y/N] ");
     asked.write_all(question.as_bytes()).and_then(|()| asked.flush()).map_err(failed)?;
     let mut answer = String::new();

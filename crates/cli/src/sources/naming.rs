@@ -3,7 +3,9 @@
 use super::folder::stem;
 use foldback_core::{Message, TodoId};
 use foldback_transcript::comparable;
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::rc::Rc;
 use xxhash_rust::xxh3::Xxh3;
 
 /// The properties of a conversation that decide its name.
@@ -15,9 +17,19 @@ pub(super) struct Seen {
     /// Its own id.
     pub(super) id: Option<String>,
     pub(super) beginnings: Beginnings,
+    /// If it may go back to an earlier point, how many of its first messages another version of it has at least.
+    pub(super) least: Option<usize>,
 }
 
 impl Seen {
+    /// Returns how well it fits what a todo holds: whether one is the beginning of the other, and how many messages both
+    /// begin with. `None` if that is another conversation.
+    fn fit(&self, held: &Beginnings) -> Option<(bool, usize)> {
+        let (is_exact, common) = (held.is_of(&self.beginnings), held.common(&self.beginnings));
+        let is_version = self.least.is_some_and(|least| common >= least);
+        (is_exact || is_version).then_some((is_exact, common))
+    }
+
     fn place(&self) -> String {
         format!("{}, line {}", self.file, self.line)
     }
@@ -41,9 +53,15 @@ impl Beginnings {
     }
 
     /// Returns how many messages both begin with.
-    fn common(&self, other: &Self) -> usize {
+    pub(super) fn common(&self, other: &Self) -> usize {
         let same = self.0.iter().zip(&other.0).take_while(|(one, other)| one == other);
         same.count().saturating_sub(1)
+    }
+
+    /// Returns whether one of the two is the beginning of the other.
+    fn is_of(&self, other: &Self) -> bool {
+        let least = self.0.len().min(other.0.len()).saturating_sub(1);
+        least > 0 && self.common(other) == least
     }
 
     fn whole(&self) -> u128 {
@@ -59,7 +77,7 @@ pub(super) struct Names {
 }
 
 /// Returns what a todo holds; `None` if it holds nothing.
-pub(super) type Held<'h> = dyn Fn(&TodoId) -> Option<Beginnings> + 'h;
+pub(super) type Held<'h> = dyn Fn(&TodoId) -> Option<Rc<Beginnings>> + 'h;
 
 /// Gives each conversation a name that maps to a todo of its own: its own id, or else the name of
 /// its file, with its line unless it is the first of the file without an id. Of conversations with
@@ -110,9 +128,21 @@ fn changed(
     held: &Held<'_>,
 ) -> Vec<(usize, Change)> {
     let holders = holders(group);
+    let group = by_place(name, group, &holders, held);
+    // The names that an earlier import has given go to their conversations, before others take one.
+    let mut own = HashMap::new();
+    for is_exact in [true, false] {
+        let kept = group.iter().filter(|(at, seen)| is_kept(*at, seen, &holders)).skip(1);
+        for (at, seen) in kept.filter(|(at, _)| !own.contains_key(at)).collect::<Vec<_>>() {
+            if let Some(name) = own_name(name, seen, is_exact, taken, held) {
+                taken.insert(TodoId::from_foreign(&name));
+                own.insert(*at, name);
+            }
+        }
+    }
     let mut changes = Vec::new();
     let mut keeper = None;
-    for (at, seen) in by_place(name, group, &holders, held) {
+    for (at, seen) in group {
         let whole = seen.beginnings.whole();
         let holder = holders.get(&whole).filter(|(held_by, _)| *held_by != at);
         let (new, what, other) = match (holder, keeper) {
@@ -127,7 +157,8 @@ fn changed(
                 continue;
             }
             (None, Some(keeper)) => {
-                let new = free(name, seen, keeper, taken, held);
+                let own = own.remove(&at);
+                let new = own.unwrap_or_else(|| free(name, seen, keeper, taken, held));
                 let what = format!("is called {new:?}, because its name is taken by the one");
                 (Some(new), what, keeper)
             }
@@ -152,6 +183,11 @@ fn holders<'a>(group: &[(usize, &'a Seen)]) -> HashMap<u128, (usize, &'a Seen)> 
     holders
 }
 
+/// Returns whether no other conversation holds all messages of one.
+fn is_kept(at: usize, seen: &Seen, holders: &HashMap<u128, (usize, &Seen)>) -> bool {
+    holders.get(&seen.beginnings.whole()).is_none_or(|(by, _)| *by == at)
+}
+
 /// The one that the name's todo holds comes first, and then those whose file is named after them: they keep their names,
 /// whatever files are added.
 fn by_place<'a>(
@@ -160,21 +196,38 @@ fn by_place<'a>(
     holders: &HashMap<u128, (usize, &Seen)>,
     held: &Held<'_>,
 ) -> Vec<(usize, &'a Seen)> {
-    let is_kept = |(at, seen): &(usize, &Seen)| {
-        holders.get(&seen.beginnings.whole()).is_none_or(|(by, _)| by == at)
-    };
-    let is_open = group.iter().filter(|one| is_kept(one)).count() > 1;
+    let is_open = group.iter().filter(|(at, seen)| is_kept(*at, seen, holders)).count() > 1;
     let known = if is_open { held(&TodoId::from_foreign(name)) } else { None };
     let mut group = group.to_vec();
-    group.sort_by_key(|(_, seen)| {
-        let common = known.as_ref().map_or(0, |known| known.common(&seen.beginnings));
+    group.sort_by_cached_key(|(at, seen)| {
+        let fit = known.as_ref().and_then(|known| seen.fit(known));
         let is_other = seen.id.as_ref().is_some_and(|id| !stem(&seen.file).ends_with(id));
-        (std::cmp::Reverse(common), is_other)
+        (!is_kept(*at, seen, holders), Reverse(fit), is_other)
     });
     group
 }
 
-/// Returns a name that is not taken yet: one whose todo holds the conversation already, or else one whose todo is new.
+/// Returns the name whose todo holds the conversation from an earlier import, the one that fits best.
+fn own_name(
+    name: &str,
+    seen: &Seen,
+    is_exact: bool,
+    taken: &BTreeSet<TodoId>,
+    held: &Held<'_>,
+) -> Option<String> {
+    let names = other_names(name, &seen.file).map(|other| {
+        let todo = TodoId::from_foreign(&other.name);
+        (held(&todo), todo, other)
+    });
+    let in_store = names.take_while(|(held, _, other)| held.is_some() || other.is_of_file);
+    let fitting = in_store.filter_map(|(held, todo, other)| {
+        let fit = seen.fit(held.as_deref()?).filter(|fit| fit.0 || !is_exact)?;
+        (!taken.contains(&todo)).then_some((fit, other.name))
+    });
+    fitting.max_by_key(|(fit, _)| *fit).map(|(_, name)| name)
+}
+
+/// Returns a name that is not taken yet, whose todo is new.
 fn free(
     name: &str,
     seen: &Seen,
@@ -183,32 +236,26 @@ fn free(
     held: &Held<'_>,
 ) -> String {
     let is_elsewhere = seen.file != keeper.file;
-    let names =
-        || other_names(name, &seen.file).filter(move |other| is_elsewhere || !other.is_of_file);
-    let todo = |other: &OtherName| TodoId::from_foreign(&other.name);
-    let in_store = names().map(|other| (held(&todo(&other)), other));
-    let in_store = in_store.take_while(|(held, other)| held.is_some() || other.is_of_file);
-    let own = in_store.filter(|(held, other)| {
-        let is_own = held.as_ref().is_some_and(|held| held.common(&seen.beginnings) > 0);
-        is_own && !taken.contains(&todo(other))
+    let mut names =
+        other_names(name, &seen.file).filter(move |other| is_elsewhere || !other.is_of_file);
+    let chosen = names.find(|other| {
+        let todo = TodoId::from_foreign(&other.name);
+        !taken.contains(&todo) && held(&todo).is_none()
     });
-    let own = own.map(|(_, other)| other).next();
-    let new =
-        || names().find(|other| !taken.contains(&todo(other)) && held(&todo(other)).is_none());
-    let chosen = own.or_else(new);
-    taken.extend(chosen.as_ref().map(todo));
-    chosen.map(|other| other.name).unwrap_or_default()
+    let chosen = chosen.map(|other| other.name).unwrap_or_default();
+    taken.insert(TodoId::from_foreign(&chosen));
+    chosen
 }
 
 /// A name for a conversation that cannot have its own.
 pub(super) struct OtherName {
     pub(super) name: String,
     /// Whether it is that of its file, and not a number.
-    is_of_file: bool,
+    pub(super) is_of_file: bool,
 }
 
 /// Returns the names for a conversation of this file that cannot have its own, in the order in which they are tried.
-pub(super) fn other_names(name: &str, file: &str) -> impl Iterator<Item = OtherName> {
+pub(super) fn other_names(name: &str, file: &str) -> impl Iterator<Item = OtherName> + use<> {
     let (name, stem) = (name.to_owned(), stem(file));
     let of_file =
         (stem != name).then(|| OtherName { name: format!("{name}-{stem}"), is_of_file: true });
@@ -241,7 +288,7 @@ mod tests {
     ) -> Vec<String> {
         let held = |todo: &TodoId| {
             let found = todos.iter().find(|(name, _)| *name == todo.as_str());
-            found.map(|(_, texts)| beginnings(texts))
+            found.map(|(_, texts)| Rc::new(beginnings(texts)))
         };
         let seen = all.iter().zip(1..).map(|((input, file, id, texts), line)| Seen {
             input: *input,
@@ -249,6 +296,8 @@ mod tests {
             line,
             id: id.map(str::to_owned),
             beginnings: beginnings(texts),
+            // Those of this file may go back.
+            least: file.ends_with("log.jsonl").then_some(2),
         });
         let Names { names, notes } = names(&seen.collect::<Vec<_>>(), &held);
         assert_eq!(names.iter().map(Option::as_deref).collect::<Vec<_>>(), expected);
@@ -300,6 +349,23 @@ mod tests {
         // A name that the store has given to another conversation is not used.
         let all = [(0, "b.jsonl", Some("s1"), "一"), (1, "later.jsonl", Some("s1"), "八")];
         check_with(&todos, &all, &["s1", "s1-3"].map(Some));
+    }
+
+    #[test]
+    fn conversations_that_begin_alike_keep_their_names() {
+        let todos = [("m", "I甲"), ("m-2", "I乙"), ("m-3", "I丙")];
+        let file = |input: usize, texts: &'static str| (input, "m.json", None, texts);
+        // Another one comes between, and one goes.
+        let all = [file(0, "I甲"), file(1, "I丁"), file(2, "I乙"), file(3, "I丙子")];
+        check_with(&todos, &all, &["m", "m-4", "m-2", "m-3"].map(Some));
+        check_with(&todos, &[file(0, "I甲"), file(1, "I丙")], &["m", "m-3"].map(Some));
+        // A log that went back is known by more than its instructions, and takes no name of another.
+        let todos = [("s", "I甲乙丙"), ("s-log", "I甲丁戊")];
+        let log = |texts: &'static str| (0, "log.jsonl", Some("s"), texts);
+        let all = [log("I甲丁己"), (1, "s.jsonl", Some("s"), "I甲乙丙丑")];
+        check_with(&todos, &all, &["s-log", "s"].map(Some));
+        let all = [log("I己"), (1, "s.jsonl", Some("s"), "I甲乙丙丑")];
+        check_with(&todos, &all, &["s-2", "s"].map(Some));
     }
 
     #[test]

@@ -1,12 +1,15 @@
 //! The first pass over all inputs: what they hold, and what each conversation is called.
 
 use super::naming::{Beginnings, Held, Names, Seen, names};
-use super::{Sourced, Sources, is_damage, is_other};
+use super::{Sourced, Sources, goes_back, is_damage, is_other};
 use crate::error::CliError;
 use crate::output::{Output, text};
 use foldback::Memory;
-use foldback_core::{TodoId, thousands};
+use foldback_core::{Message, Role, TodoId, thousands};
+use foldback_transcript::Conversation;
+use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
+use std::rc::Rc;
 
 /// The result of the first pass.
 pub(crate) struct Survey<'a> {
@@ -49,7 +52,9 @@ impl Sources {
                     Ok(Sourced { conversation, file, line, .. }) => {
                         lens.push(conversation.messages.len() as u64);
                         let beginnings = Beginnings::of(&conversation.messages);
-                        seen.push(Seen { input: at, file, line, id: conversation.id, beginnings });
+                        let least = least(&conversation);
+                        let id = conversation.id;
+                        seen.push(Seen { input: at, file, line, id, beginnings, least });
                     }
                     Err(error) => {
                         let alone = first && items.peek().is_none();
@@ -115,12 +120,16 @@ impl Survey<'_> {
         decided
     }
 
-    /// Gives the conversations that share an id the names that an earlier import gave them.
+    /// Gives the conversations that share an id the names that an earlier import gave them. Where secrets are replaced,
+    /// files cannot be compared with what is stored in this way, and they get the names that the files alone decide.
     pub(crate) fn name_as_in(&mut self, memory: &Memory) {
+        if memory.is_redacting() {
+            return;
+        }
+        let known: RefCell<HashMap<TodoId, Option<Rc<Beginnings>>>> = RefCell::default();
         self.name(&|todo| {
-            let held = memory.len(todo).is_ok_and(|len| len > 0);
-            let held = held.then(|| memory.conversations().export(todo).ok()).flatten()?;
-            Some(Beginnings::of(&held.messages))
+            let mut known = known.borrow_mut();
+            known.entry(todo.clone()).or_insert_with(|| held_in(memory, todo).map(Rc::new)).clone()
         });
     }
 
@@ -180,4 +189,19 @@ impl Survey<'_> {
         }
         Ok(())
     }
+}
+
+/// Returns what a todo holds; `None` if it holds nothing.
+pub(super) fn held_in(memory: &Memory, todo: &TodoId) -> Option<Beginnings> {
+    memory.len(todo).ok().filter(|len| *len > 0)?;
+    let held = memory.conversations().export(todo).ok()?;
+    Some(Beginnings::of(&held.messages))
+}
+
+/// Returns how many first messages two versions of a conversation have in common at least, if it may go back to an earlier
+/// point: the instructions, and something that is said.
+fn least(conversation: &Conversation) -> Option<usize> {
+    let speaks = |message: &Message| !matches!(message.role(), Role::System | Role::Developer);
+    let first = conversation.messages.iter().position(speaks)?;
+    goes_back(conversation).then_some(first + 1)
 }

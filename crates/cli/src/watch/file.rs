@@ -3,7 +3,7 @@
 use super::{Report, SHARE};
 use crate::error::CliError;
 use crate::output::Output;
-use crate::sources::{Database, Sourced, is_branch_of, is_database, log_of, stem};
+use crate::sources::{Database, Sourced, is_database, log_of, stem, todos_of, trunks};
 use foldback::{ErrorKind, Followed, Memory};
 use foldback_core::{Recorded, TodoId};
 use foldback_transcript::{Conversation, Error as InputError, Growing, Grown, Limits};
@@ -232,16 +232,11 @@ impl Reader {
             None => format!("{}-{line}", stem(&self.file)),
         };
         // Messages that a branch has left may have been recorded earlier.
-        let is_branch =
-            |place: &&Place| place.id.as_deref().is_some_and(|trunk| is_branch_of(&name, trunk));
-        let trunk = places.iter().find(is_branch).map(|place| place.followed.todo().clone());
-        let numbered = (2_u64..).map(|n| format!("{name}-{n}"));
-        // An import may have given it that of its file, because another one has its id.
-        let of_file = format!("{name}-{}", stem(&self.file));
-        let is_there = memory.len(&TodoId::from_foreign(&of_file)).is_ok_and(|len| len > 0);
-        let of_file = is_there.then_some(of_file);
-        for name in std::iter::once(name.clone()).chain(of_file).chain(numbered) {
-            let todo = TodoId::from_foreign(&name);
+        let trunk = trunks(conversation).find_map(|trunk| {
+            let place = places.iter().find(|place| place.id.as_deref() == Some(trunk))?;
+            Some(place.followed.todo().clone())
+        });
+        for todo in todos_of(&name, &self.file, memory) {
             let conversations = memory.conversations();
             let followed = conversations.follow(&todo, conversation, settled, trunk.as_ref());
             let followed = match followed {

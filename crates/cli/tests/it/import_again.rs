@@ -175,3 +175,91 @@ fn an_id_stays_with_the_conversation_that_the_store_has_by_it() {
     let found = shell.json(&["import", "logs/a.jsonl"]);
     assert_eq!((&found["todo_id"], &found["recorded"]), (&"s-a".into(), &1.into()), "{found}");
 }
+
+/// Two copies of a session that parted keep their todos, also if one is imported alone or goes back.
+#[test]
+fn rc6_copies_of_a_session_that_parted_keep_their_todos() {
+    let shell = Shell::new();
+    let common = said("s", 0, "user", "开始") + &said("s", 1, "assistant", "好。");
+    let parted = |text: &str| format!("{common}{}", said("s", 2, "user", text));
+    let first = shell.write("a.jsonl", parted("甲"));
+    let later = shell.write("later.jsonl", parted("乙"));
+    shell.ok(&["import", &first, &later]);
+    let check = |recorded: u64, held: &str| {
+        let found = shell.json(&["import", &later]);
+        let todo = (&found["todo_id"], &found["recorded"]);
+        assert_eq!(todo, (&"s-later".into(), &recorded.into()), "{found}");
+        assert_eq!(shell.todos(), ["s", "s-later"]);
+        assert_eq!(texts(&shell, "s").concat(), "开始好。甲");
+        assert_eq!(texts(&shell, "s-later").concat(), held);
+    };
+    check(0, "开始好。乙");
+    shell.write("later.jsonl", parted("乙") + &said("s", 3, "user", "丙"));
+    check(1, "开始好。乙丙");
+    shell.write("later.jsonl", parted("乙") + &said("s", 3, "user", "丁"));
+    check(1, "开始好。乙丙丁");
+}
+
+/// An id that reads like that of a branch makes no branch of a conversation that is no log.
+#[test]
+fn a_conversation_whose_id_reads_like_a_branch_is_imported_whole() {
+    let shell = Shell::new();
+    let of =
+        |id: &str, texts: &[&str]| line(id, texts.iter().map(|text| Message::user(text)).collect());
+    let all = of("exp", &["一", "二"]) + &of("exp-branch-beta", &["一", "二", "三"]);
+    let file = shell.write("all.jsonl", all);
+    for _ in 0..2 {
+        shell.ok(&["import", &file]);
+        assert_eq!(texts(&shell, "exp-branch-beta").concat(), "一二三");
+    }
+}
+
+/// Names stay where secrets are replaced, too.
+#[test]
+fn names_stay_where_secrets_are_replaced() {
+    let shell = Shell::new();
+    let of = |text: &str| {
+        let key = "the key is ghp_16C7e42F292c6912E7710c838347Ae178B4a";
+        line("s", vec![Message::user(key), Message::user(text)])
+    };
+    shell.folders(&["logs"]);
+    shell.write("logs/a.jsonl", of("甲"));
+    shell.write("logs/later.jsonl", of("乙"));
+    for _ in 0..3 {
+        let mut import = shell.command();
+        import
+            .arg("--store")
+            .arg(shell.store())
+            .args(["import", "logs"])
+            .env("FOLDBACK_MEMORY_REDACT", "true");
+        assert!(import.status().unwrap().success());
+        assert_eq!(shell.todos(), ["s", "s-later"]);
+    }
+}
+
+/// Conversations with the same instructions keep their names when others come and go.
+#[test]
+fn conversations_that_begin_alike_keep_their_names() {
+    let shell = Shell::new();
+    let of = |text: &str| {
+        format!(
+            "[{{\"role\":\"system\",\"content\":\"答。\"}},{{\"role\":\"user\",\"content\":\"{text}\"}}]"
+        )
+    };
+    let add = |folder: &str, text: &str| {
+        shell.folders(&[&format!("all/{folder}")]);
+        shell.write(&format!("all/{folder}/m.json"), of(text));
+    };
+    [("p1", "一"), ("p2", "二"), ("p3", "三")].iter().for_each(|(folder, text)| add(folder, text));
+    let recorded = || -> u64 {
+        let rows = shell.ok(&["--json", "import", "all"]).json_lines();
+        rows.iter().map(|row| row["recorded"].as_u64().unwrap()).sum()
+    };
+    assert_eq!((recorded(), recorded()), (6, 0));
+    add("p1b", "四");
+    assert_eq!((recorded(), recorded()), (2, 0));
+    std::fs::remove_dir_all(shell.path("all/p2")).unwrap();
+    assert_eq!(recorded(), 0);
+    assert_eq!(shell.todos(), ["m", "m-2", "m-3", "m-4"]);
+    assert_eq!(texts(&shell, "m-4").concat(), "答。四");
+}

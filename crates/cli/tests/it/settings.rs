@@ -52,9 +52,9 @@ fn config_tells_each_setting_and_where_it_comes_from() {
     let bare = shell.run_bare(&["config"]);
     let folder = shell.path(".local/share/foldback");
     for (key, value, source) in [
-        ("memory.store", folder.to_str().unwrap(), "default"),
-        ("view.policy", "auto", "default"),
-        ("agent.max_calls", "1,000, if nothing else limits the run", "default"),
+        ("memory.store", folder.to_str().unwrap(), "built-in"),
+        ("view.policy", "auto", "built-in"),
+        ("agent.max_calls", "1,000, if nothing else limits the run", "built-in"),
         ("memory.max_todos", "-", "built-in"),
     ] {
         let line = format!("{key} = {value}  {source}\n");

@@ -4,9 +4,11 @@ use super::{ImportJson, print, tell};
 use crate::error::CliError;
 use crate::output::Output;
 use crate::output::progress::Progress;
-use crate::sources::{Sourced, is_branch_of};
+use crate::sources::{Sourced, goes_back, holds, trunks};
 use foldback::{ErrorKind, Import, Memory};
 use foldback_core::{Recorded, TodoId};
+use std::cmp::Reverse;
+use std::collections::HashMap;
 
 /// The number of conversations that are imported together, and the most messages in them.
 const STEP: usize = 64;
@@ -60,12 +62,10 @@ impl<'r> Recording<'r> {
         let mut imported = imported.into_iter();
         for mut taken in step {
             let result = if taken.is_left { None } else { imported.next() };
-            let result = self.settled(&taken, result);
             let result = match result {
-                Err(error) if is_refusal(&error) && named.is_none() => {
-                    self.elsewhere(&mut taken)?.ok_or(error)
-                }
-                result => result,
+                Some(Err(error)) if is_refusal(&error) => self.again(&mut taken, named, error),
+                Some(result) => result,
+                None => self.behind(&taken).map(Option::unwrap_or_default),
             };
             self.progress.around(|| tell(self.out, &taken.sourced, &taken.todo));
             match result {
@@ -96,38 +96,65 @@ impl<'r> Recording<'r> {
             let trunk = self.trunks.of(&sourced, &todo);
             let (ready, all) = (sourced.ready(), sourced.conversation.messages.len());
             if ready < all {
-                self.out.note(format_args!(
-                    "the last response of {} is still being written and is left for the next import",
-                    sourced.id()
-                ));
+                self.progress.around(|| {
+                    self.out.note(format_args!(
+                        "the last response of {} is still being written and is left for the next import",
+                        sourced.id()
+                    ));
+                });
             }
             if ready == 0 {
                 continue;
             }
             messages += all;
-            let holds = |todo: &TodoId| self.memory.len(todo).is_ok_and(|len| len > 0);
+            let holds = |todo: &TodoId| holds(self.memory, todo);
             let is_left = trunk.as_ref().is_some_and(holds) && !holds(&todo);
             step.push(Taken { todo, sourced, ready, trunk, is_left });
         }
         Ok(step)
     }
 
-    /// Returns what was recorded of a conversation. One that went back to an earlier point, or was rewritten after the
-    /// same beginning, continues in its todo after everything there.
-    fn settled(
+    /// Imports a conversation that its todo does not accept as it is: into the todo that an earlier import gave it, because
+    /// others have its id, or else, if it went back to an earlier point or was rewritten after the same beginning, behind
+    /// everything in the todo that holds most of it.
+    fn again(
         &self,
-        taken: &Taken,
-        imported: Option<Result<Vec<Recorded>, foldback::Error>>,
+        taken: &mut Taken,
+        named: Option<&TodoId>,
+        refusal: foldback::Error,
     ) -> Result<Vec<Recorded>, foldback::Error> {
-        let conversations = self.memory.conversations();
-        let behind = || conversations.import_behind(&taken.import(), taken.trunk.as_ref());
-        let refusal = match imported {
-            None => return Ok(behind()?.unwrap_or_default()),
-            Some(Err(error)) if is_refusal(&error) && taken.sourced.conversation.is_log() => error,
-            Some(result) => return result,
+        let refused = taken.todo.clone();
+        let mut todos = match named {
+            Some(_) => vec![refused.clone()],
+            None => taken.sourced.todos(self.memory),
         };
-        let recorded = behind()?.ok_or(refusal)?;
-        if !recorded.is_empty() {
+        for todo in todos.iter().filter(|todo| **todo != refused) {
+            taken.todo = todo.clone();
+            let imports = [taken.import()];
+            match self.memory.conversations().continue_imports(&imports, is_refusal).pop() {
+                Some(Err(error)) if is_refusal(&error) => {}
+                Some(result) => return result,
+                None => {}
+            }
+        }
+        if goes_back(&taken.sourced.conversation) {
+            todos.sort_by_cached_key(|todo| Reverse(taken.sourced.common(todo, self.memory)));
+            for todo in todos {
+                taken.todo = todo;
+                if let Some(recorded) = self.behind(taken)? {
+                    return Ok(recorded);
+                }
+            }
+        }
+        taken.todo = refused;
+        Err(refusal)
+    }
+
+    /// Imports what is new of a conversation behind everything in its todo; `None` if that holds another one.
+    fn behind(&self, taken: &Taken) -> Result<Option<Vec<Recorded>>, foldback::Error> {
+        let conversations = self.memory.conversations();
+        let recorded = conversations.import_behind(&taken.import(), taken.trunk.as_ref())?;
+        if !taken.is_left && recorded.as_ref().is_some_and(|recorded| !recorded.is_empty()) {
             self.progress.around(|| {
                 self.out.note(format_args!(
                     "{} went back to an earlier point or was rewritten; what is new follows everything in the todo {}",
@@ -137,26 +164,6 @@ impl<'r> Recording<'r> {
             });
         }
         Ok(recorded)
-    }
-
-    /// Imports a conversation into the todo that an earlier import gave it, because another file had its id; `None` if
-    /// there is none.
-    fn elsewhere(&self, taken: &mut Taken) -> Result<Option<Vec<Recorded>>, CliError> {
-        let holds = |todo: &TodoId| self.memory.len(todo).is_ok_and(|len| len > 0);
-        let mut others = taken.sourced.other_todos();
-        let of_file = others.next().filter(holds);
-        for todo in of_file.into_iter().chain(others.take_while(holds)) {
-            let import = Import { todo: todo.clone(), ..taken.import() };
-            match self.memory.conversations().continue_imports(&[import], is_refusal).pop() {
-                Some(Ok(recorded)) => {
-                    taken.todo = todo;
-                    return Ok(Some(recorded));
-                }
-                Some(Err(error)) if !is_refusal(&error) => return Err(error.into()),
-                _ => {}
-            }
-        }
-        Ok(None)
     }
 
     fn report(&self, taken: &Taken, recorded: &[Recorded]) -> Result<(), CliError> {
@@ -187,25 +194,23 @@ fn is_refusal(error: &foldback::Error) -> bool {
     matches!(error.kind(), ErrorKind::AlreadyExists | ErrorKind::SourceChanged)
 }
 
-/// The todos of the conversations of a file that later ones in it may be branches of.
+/// The todos of the logs of a file, by their ids: later ones in it may be their branches.
 #[derive(Default)]
 struct Trunks {
     file: String,
-    todos: Vec<(String, TodoId)>,
+    todos: HashMap<String, TodoId>,
 }
 
 impl Trunks {
     /// Returns the todo of the conversation that this one is a branch of, if it is one.
     fn of(&mut self, sourced: &Sourced, todo: &TodoId) -> Option<TodoId> {
         if self.file != sourced.file {
-            *self = Self { file: sourced.file.clone(), todos: Vec::new() };
+            *self = Self { file: sourced.file.clone(), todos: HashMap::new() };
         }
-        let id = sourced.conversation.id.as_deref()?;
-        let trunk = self.todos.iter().find(|(trunk, _)| is_branch_of(id, trunk));
-        if let Some((_, todo)) = trunk {
-            return Some(todo.clone());
-        }
-        self.todos.push((id.to_owned(), todo.clone()));
-        None
+        let conversation = &sourced.conversation;
+        let trunk = trunks(conversation).find_map(|id| self.todos.get(id).cloned());
+        let id = conversation.id.as_ref().filter(|_| trunk.is_none() && goes_back(conversation));
+        self.todos.extend(id.map(|id| (id.clone(), todo.clone())));
+        trunk
     }
 }

@@ -1,5 +1,6 @@
 //! What one line of a session log says about itself.
 
+use super::message::is_injected;
 use crate::format::anthropic_blocks::begin;
 use crate::object::Object;
 use crate::record::Record;
@@ -22,6 +23,8 @@ pub(super) struct Line<'r> {
     pub(super) agent: Option<Cow<'r, str>>,
     /// Whether the client made it.
     pub(super) meta: bool,
+    /// Whether it looks as if a person had said it, although the client did.
+    injected: bool,
     /// Whether it sums up what is before it.
     pub(super) summary: bool,
     /// The response that it is a part of.
@@ -42,7 +45,7 @@ pub(super) struct ResponseKey<'r> {
     pub(super) id: Option<Cow<'r, str>>,
     /// The request that it answers.
     request: Option<Cow<'r, str>>,
-    /// How many prompts are before it.
+    /// If the request has no id, how many prompts are before it.
     prompts: u64,
 }
 
@@ -90,6 +93,7 @@ impl<'r> Line<'r> {
             logical: object.text("logicalParentUuid"),
             agent: is("isSidechain").then(|| object.text("agentId").unwrap_or_default()),
             meta: is("isMeta"),
+            injected: false,
             summary: is("isCompactSummary"),
             response: None,
             stopped: None,
@@ -120,6 +124,11 @@ impl<'r> Line<'r> {
                 Err(why) => self.unread = Some(why),
             },
             Err(why) => self.unread = Some(why),
+        }
+        if said == Said::User
+            && let Some(content) = content
+        {
+            self.injected = is_injected(content, &blocks(content).unwrap_or_default());
         }
         if said == Said::Assistant {
             let text = |key: &str| message.as_ref().and_then(|message| message.text(key));
@@ -170,12 +179,13 @@ impl<'r> Line<'r> {
 
     /// Returns whether a person asks for a new response with it.
     pub(super) fn is_prompt(&self) -> bool {
-        self.said == Some(Said::User) && self.answers.is_empty() && !self.meta
+        self.said == Some(Said::User) && self.answers.is_empty() && !self.meta && !self.injected
     }
 
-    /// States how many prompts are before it.
+    /// States how many prompts are before it: they tell responses apart whose requests have no ids.
     pub(super) fn follows(&mut self, prompts: u64) {
-        if let Some(response) = &mut self.response {
+        if let Some(response) = self.response.as_mut().filter(|response| response.request.is_none())
+        {
             response.prompts = prompts;
         }
     }
