@@ -15,6 +15,7 @@ use foldback::Memory;
 use foldback_core::TodoId;
 use foldback_transcript::{Conversation, Conversations, Error as InputError, Limits};
 use folder::{ENDINGS, walk};
+use std::cmp::Reverse;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -52,6 +53,8 @@ pub(crate) struct Sourced {
     written: Option<SystemTime>,
     /// A name that no other conversation of the same inputs has.
     name: String,
+    /// What it would be called if there were no others.
+    plain: String,
 }
 
 /// At most this many oddities of a conversation are reported.
@@ -183,7 +186,7 @@ impl Sourced {
     /// A conversation on its own, named by its id or, without one, by its file's name.
     pub(crate) fn new(conversation: Conversation, file: String, line: u64) -> Self {
         let name = conversation.id.clone().unwrap_or_else(|| stem(&file));
-        Self { conversation, file, line, written: None, name }
+        Self { conversation, file, line, written: None, plain: name.clone(), name }
     }
 
     /// How many of its first messages stay as they are: those before a response that is still being written.
@@ -207,16 +210,17 @@ impl Sourced {
         told
     }
 
-    /// The todos in the store that it may have been given by an earlier import.
-    pub(crate) fn todos(&self, memory: &Memory) -> Vec<TodoId> {
-        let name = self.conversation.id.clone().unwrap_or_else(|| stem(&self.file));
-        todos_of(&name, &self.file, memory).take_while(|todo| holds(memory, todo)).collect()
+    /// The todos in the store that it may have been given by an earlier import, as [`todos_of`] returns them.
+    pub(crate) fn todos(&self, memory: &Memory) -> Vec<(TodoId, usize)> {
+        todos_of(&self.plain, &self.file, &self.conversation, memory)
     }
 
-    /// How many messages a todo begins with that it begins with, too.
-    pub(crate) fn common(&self, todo: &TodoId, memory: &Memory) -> usize {
-        let own = naming::Beginnings::of(&self.conversation.messages);
-        survey::held_in(memory, todo).map_or(0, |held| held.common(&own))
+    /// Whether a todo is the one that was chosen for it among several of its name, or is named by its file.
+    pub(crate) fn is_meant(&self, todo: &TodoId) -> bool {
+        let is = |name: &str| TodoId::from_foreign(name) == *todo;
+        let of_file = naming::other_names(&self.plain, &self.file).next();
+        let is_of_file = of_file.is_some_and(|other| other.is_of_file && is(&other.name));
+        is_of_file || self.name != self.plain && is(&self.name)
     }
 
     /// The todo of the conversation.
@@ -225,13 +229,38 @@ impl Sourced {
     }
 }
 
-/// Returns the todos for a conversation of this name, in the order in which they are tried: one that an import has named by
-/// its file, because others have its name; its own; and further ones.
+/// Returns the todos in the store that a conversation of this name may have been given, each with the number of messages
+/// that both begin with, if there are several: those first that have most in common, and of equals the one that is named
+/// by the file.
 pub(crate) fn todos_of(
     name: &str,
     file: &str,
+    conversation: &Conversation,
     memory: &Memory,
-) -> impl Iterator<Item = TodoId> + use<> {
+) -> Vec<(TodoId, usize)> {
+    let id = conversation.id.as_deref();
+    let may_be = |todo: &TodoId| survey::may_be(memory, todo, id);
+    let there = names_of(name, file, memory).take_while(|todo| holds(memory, todo));
+    let mut todos: Vec<_> = there.filter(may_be).map(|todo| (todo, 0)).collect();
+    if todos.len() > 1 {
+        let own = naming::Beginnings::of(&conversation.messages);
+        for (todo, common) in &mut todos {
+            let held = survey::held_in(memory, todo);
+            *common = held.map_or(0, |held| held.beginnings.common(&own));
+        }
+        todos.sort_by_key(|(_, common)| Reverse(*common));
+    }
+    todos
+}
+
+/// Returns the first todo for a conversation of this name that holds nothing.
+pub(crate) fn new_todo(name: &str, file: &str, memory: &Memory) -> Option<TodoId> {
+    names_of(name, file, memory).find(|todo| !holds(memory, todo))
+}
+
+/// Returns the todos for a conversation of this name: the one that is named by its file, if it holds anything, its own,
+/// and further ones.
+fn names_of(name: &str, file: &str, memory: &Memory) -> impl Iterator<Item = TodoId> + use<> {
     let todo = |other: naming::OtherName| TodoId::from_foreign(&other.name);
     let mut names = naming::other_names(name, file).peekable();
     let of_file = names.next_if(|other| other.is_of_file).map(todo);

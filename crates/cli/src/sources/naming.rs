@@ -3,7 +3,6 @@
 use super::folder::stem;
 use foldback_core::{Message, TodoId};
 use foldback_transcript::comparable;
-use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 use xxhash_rust::xxh3::Xxh3;
@@ -24,7 +23,11 @@ pub(super) struct Seen {
 impl Seen {
     /// Returns how well it fits what a todo holds: whether one is the beginning of the other, and how many messages both
     /// begin with. `None` if that is another conversation.
-    fn fit(&self, held: &Beginnings) -> Option<(bool, usize)> {
+    fn fit(&self, todo: &TodoId, stored: &Stored) -> Option<Fit> {
+        if !may_be(todo, stored.foreign_id.as_deref(), self.id.as_deref()) {
+            return None;
+        }
+        let held = &stored.beginnings;
         let (is_exact, common) = (held.is_of(&self.beginnings), held.common(&self.beginnings));
         let is_version = self.least.is_some_and(|least| common >= least);
         (is_exact || is_version).then_some((is_exact, common))
@@ -69,15 +72,37 @@ impl Beginnings {
     }
 }
 
+/// What a todo holds.
+pub(super) struct Stored {
+    /// The conversation's id, if that is not the todo's.
+    pub(super) foreign_id: Option<String>,
+    pub(super) beginnings: Beginnings,
+}
+
+/// Returns whether a todo may hold a conversation with this id. `foreign_id` is the id of the one that it holds, if that is
+/// not the todo's.
+pub(super) fn may_be(todo: &TodoId, foreign_id: Option<&str>, id: Option<&str>) -> bool {
+    match (foreign_id, id) {
+        (None, Some(id)) => *todo == TodoId::from_foreign(id),
+        (None, None) => true,
+        (own, id) => own == id,
+    }
+}
+
+/// How well a conversation fits what a todo holds; the greatest fits best.
+type Fit = (bool, usize);
+
 /// The decision on each conversation, in their order, with the reasons in sentences.
 pub(super) struct Names {
+    /// What they would be called if there were no others.
+    pub(super) plain: Vec<String>,
     /// `None` for one that is skipped, because another holds all its messages.
     pub(super) names: Vec<Option<String>>,
     pub(super) notes: Vec<String>,
 }
 
 /// Returns what a todo holds; `None` if it holds nothing.
-pub(super) type Held<'h> = dyn Fn(&TodoId) -> Option<Rc<Beginnings>> + 'h;
+pub(super) type Held<'h> = dyn Fn(&TodoId) -> Option<Rc<Stored>> + 'h;
 
 /// Gives each conversation a name that maps to a todo of its own: its own id, or else the name of
 /// its file, with its line unless it is the first of the file without an id. Of conversations with
@@ -92,7 +117,8 @@ pub(super) fn names(all: &[Seen], held: &Held<'_>) -> Names {
         None if nameless.insert(seen.input) => stem(&seen.file),
         None => format!("{}-{}", stem(&seen.file), seen.line),
     };
-    let mut names: Vec<_> = all.iter().map(name).map(Some).collect();
+    let plain: Vec<_> = all.iter().map(name).collect();
+    let mut names: Vec<_> = plain.iter().cloned().map(Some).collect();
     let mut alike: BTreeMap<TodoId, Vec<usize>> = BTreeMap::new();
     for (at, name) in names.iter().flatten().enumerate() {
         alike.entry(TodoId::from_foreign(name)).or_default().push(at);
@@ -100,9 +126,9 @@ pub(super) fn names(all: &[Seen], held: &Held<'_>) -> Names {
     let mut taken: BTreeSet<TodoId> = alike.keys().cloned().collect();
     let mut changes = BTreeMap::new();
     for group in alike.values().filter(|group| group.len() > 1) {
+        let Some(name) = group.first().and_then(|at| plain.get(*at)) else { continue };
         let group: Vec<_> = group.iter().filter_map(|at| Some((*at, all.get(*at)?))).collect();
-        let name = group.first().and_then(|(at, _)| names.get(*at).cloned().flatten());
-        changes.extend(changed(&name.unwrap_or_default(), &group, &mut taken, held));
+        changes.extend(changed(name, &group, &mut taken, held));
     }
     let mut notes = Vec::with_capacity(changes.len());
     for (at, Change { name, note }) in changes {
@@ -111,7 +137,7 @@ pub(super) fn names(all: &[Seen], held: &Held<'_>) -> Names {
             *decided = name;
         }
     }
-    Names { names, notes }
+    Names { plain, names, notes }
 }
 
 /// The new name of a conversation that does not keep its own, and why.
@@ -127,47 +153,77 @@ fn changed(
     taken: &mut BTreeSet<TodoId>,
     held: &Held<'_>,
 ) -> Vec<(usize, Change)> {
-    let holders = holders(group);
-    let group = by_place(name, group, &holders, held);
-    // The names that an earlier import has given go to their conversations, before others take one.
-    let mut own = HashMap::new();
-    for is_exact in [true, false] {
-        let kept = group.iter().filter(|(at, seen)| is_kept(*at, seen, &holders)).skip(1);
-        for (at, seen) in kept.filter(|(at, _)| !own.contains_key(at)).collect::<Vec<_>>() {
-            if let Some(name) = own_name(name, seen, is_exact, taken, held) {
-                taken.insert(TodoId::from_foreign(&name));
-                own.insert(*at, name);
-            }
-        }
-    }
+    // Files that are named after their conversation come first.
+    let is_other = |seen: &Seen| seen.id.as_ref().is_some_and(|id| !stem(&seen.file).ends_with(id));
+    let mut group = group.to_vec();
+    group.sort_by_key(|(_, seen)| is_other(seen));
+    let holders = holders(&group);
+    let of_other = |(at, seen): &(usize, &Seen)| {
+        holders.get(&seen.beginnings.whole()).copied().filter(|(holder, _)| holder != at)
+    };
+    let kept: Vec<_> = group.iter().filter(|one| of_other(one).is_none()).copied().collect();
+    let mut own = own_names(name, &kept, taken, held);
+    let keeper = kept.iter().find(|(at, _)| own.get(at).is_some_and(|own| own == name));
+    let keeper = keeper.map(|(_, seen)| *seen);
     let mut changes = Vec::new();
-    let mut keeper = None;
     for (at, seen) in group {
-        let whole = seen.beginnings.whole();
-        let holder = holders.get(&whole).filter(|(held_by, _)| *held_by != at);
-        let (new, what, other) = match (holder, keeper) {
-            (Some((_, holder)), _) if holder.beginnings.whole() == whole => {
-                (None, "is skipped, because the same messages are".to_owned(), *holder)
-            }
+        let (new, what) = match (of_other(&(at, seen)), own.remove(&at)) {
             (Some((_, holder)), _) => {
-                (None, "is skipped, because its messages and more are".to_owned(), *holder)
+                let more = if holder.beginnings.whole() == seen.beginnings.whole() {
+                    "the same messages are"
+                } else {
+                    "its messages and more are"
+                };
+                (None, format!("is skipped, because {more} in {}", holder.place()))
             }
-            (None, None) => {
-                keeper = Some(seen);
-                continue;
-            }
-            (None, Some(keeper)) => {
-                let own = own.remove(&at);
+            (None, Some(own)) if own == name => continue,
+            (None, own) => {
                 let new = own.unwrap_or_else(|| free(name, seen, keeper, taken, held));
-                let what = format!("is called {new:?}, because its name is taken by the one");
-                (Some(new), what, keeper)
+                let other = keeper.map_or("the store".to_owned(), Seen::place);
+                let what =
+                    format!("is called {new:?}, because its name is taken by the one in {other}");
+                (Some(new), what)
             }
         };
-        let (place, other) = (seen.place(), other.place());
-        let note = format!("the conversation {name:?} in {place} {what} in {other}");
+        let note = format!("the conversation {name:?} in {} {what}", seen.place());
         changes.push((at, Change { name: new, note }));
     }
     changes
+}
+
+/// Returns the names of those that an earlier import has recorded: those that fit exactly first. Of the others, the first
+/// one is called `name` if the store has nothing by it.
+fn own_names(
+    name: &str,
+    kept: &[(usize, &Seen)],
+    taken: &mut BTreeSet<TodoId>,
+    held: &Held<'_>,
+) -> HashMap<usize, String> {
+    if let [(only, _)] = kept {
+        return HashMap::from([(*only, name.to_owned())]);
+    }
+    let mut given = HashMap::new();
+    let mut is_given = false;
+    for is_exact in [true, false] {
+        for (at, seen) in kept {
+            if given.contains_key(at) {
+                continue;
+            }
+            let is_free = |other: &str, todo: &TodoId| {
+                if other == name { !is_given } else { !taken.contains(todo) }
+            };
+            if let Some(own) = own_name(name, seen, is_exact, is_free, held) {
+                is_given |= own == name;
+                taken.insert(TodoId::from_foreign(&own));
+                given.insert(*at, own);
+            }
+        }
+    }
+    if !is_given && held(&TodoId::from_foreign(name)).is_none() {
+        let keeper = kept.iter().find(|(at, _)| !given.contains_key(at));
+        given.extend(keeper.map(|(at, _)| (*at, name.to_owned())));
+    }
+    given
 }
 
 /// For each beginning, the longest conversation that has it; of equally long ones, the first.
@@ -183,59 +239,43 @@ fn holders<'a>(group: &[(usize, &'a Seen)]) -> HashMap<u128, (usize, &'a Seen)> 
     holders
 }
 
-/// Returns whether no other conversation holds all messages of one.
-fn is_kept(at: usize, seen: &Seen, holders: &HashMap<u128, (usize, &Seen)>) -> bool {
-    holders.get(&seen.beginnings.whole()).is_none_or(|(by, _)| *by == at)
-}
-
-/// The one that the name's todo holds comes first, and then those whose file is named after them: they keep their names,
-/// whatever files are added.
-fn by_place<'a>(
-    name: &str,
-    group: &[(usize, &'a Seen)],
-    holders: &HashMap<u128, (usize, &Seen)>,
-    held: &Held<'_>,
-) -> Vec<(usize, &'a Seen)> {
-    let is_open = group.iter().filter(|(at, seen)| is_kept(*at, seen, holders)).count() > 1;
-    let known = if is_open { held(&TodoId::from_foreign(name)) } else { None };
-    let mut group = group.to_vec();
-    group.sort_by_cached_key(|(at, seen)| {
-        let fit = known.as_ref().and_then(|known| seen.fit(known));
-        let is_other = seen.id.as_ref().is_some_and(|id| !stem(&seen.file).ends_with(id));
-        (!is_kept(*at, seen, holders), Reverse(fit), is_other)
-    });
-    group
-}
-
 /// Returns the name whose todo holds the conversation from an earlier import, the one that fits best.
 fn own_name(
     name: &str,
     seen: &Seen,
     is_exact: bool,
-    taken: &BTreeSet<TodoId>,
+    is_free: impl Fn(&str, &TodoId) -> bool,
     held: &Held<'_>,
 ) -> Option<String> {
-    let names = other_names(name, &seen.file).map(|other| {
+    let plain = OtherName { name: name.to_owned(), is_of_file: true };
+    let names = std::iter::once(plain).chain(other_names(name, &seen.file)).map(|other| {
         let todo = TodoId::from_foreign(&other.name);
         (held(&todo), todo, other)
     });
     let in_store = names.take_while(|(held, _, other)| held.is_some() || other.is_of_file);
-    let fitting = in_store.filter_map(|(held, todo, other)| {
-        let fit = seen.fit(held.as_deref()?).filter(|fit| fit.0 || !is_exact)?;
-        (!taken.contains(&todo)).then_some((fit, other.name))
-    });
-    fitting.max_by_key(|(fit, _)| *fit).map(|(_, name)| name)
+    let mut best: Option<(Fit, String)> = None;
+    for (held, todo, OtherName { name, .. }) in in_store {
+        let fit = held.as_deref().and_then(|held| seen.fit(&todo, held));
+        let fit = fit.filter(|fit| (fit.0 || !is_exact) && is_free(&name, &todo));
+        // Of equals, the first.
+        if let Some(fit) = fit
+            && best.as_ref().is_none_or(|(best, _)| fit > *best)
+        {
+            best = Some((fit, name));
+        }
+    }
+    best.map(|(_, name)| name)
 }
 
 /// Returns a name that is not taken yet, whose todo is new.
 fn free(
     name: &str,
     seen: &Seen,
-    keeper: &Seen,
+    keeper: Option<&Seen>,
     taken: &mut BTreeSet<TodoId>,
     held: &Held<'_>,
 ) -> String {
-    let is_elsewhere = seen.file != keeper.file;
+    let is_elsewhere = keeper.is_none_or(|keeper| seen.file != keeper.file);
     let mut names =
         other_names(name, &seen.file).filter(move |other| is_elsewhere || !other.is_of_file);
     let chosen = names.find(|other| {
@@ -265,127 +305,4 @@ pub(super) fn other_names(name: &str, file: &str) -> impl Iterator<Item = OtherN
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Conversations by input, id and the texts of their messages, and what they are called.
-    #[track_caller]
-    fn check(all: &[(usize, &str, Option<&str>, &str)], expected: &[Option<&str>]) -> Vec<String> {
-        check_with(&[], all, expected)
-    }
-
-    fn beginnings(texts: &str) -> Beginnings {
-        let messages: Vec<_> = texts.chars().map(|c| Message::user(&c.to_string())).collect();
-        Beginnings::of(&messages)
-    }
-
-    /// Checks them in a store that holds these todos.
-    #[track_caller]
-    fn check_with(
-        todos: &[(&str, &str)],
-        all: &[(usize, &str, Option<&str>, &str)],
-        expected: &[Option<&str>],
-    ) -> Vec<String> {
-        let held = |todo: &TodoId| {
-            let found = todos.iter().find(|(name, _)| *name == todo.as_str());
-            found.map(|(_, texts)| Rc::new(beginnings(texts)))
-        };
-        let seen = all.iter().zip(1..).map(|((input, file, id, texts), line)| Seen {
-            input: *input,
-            file: (*file).to_owned(),
-            line,
-            id: id.map(str::to_owned),
-            beginnings: beginnings(texts),
-            // Those of this file may go back.
-            least: file.ends_with("log.jsonl").then_some(2),
-        });
-        let Names { names, notes } = names(&seen.collect::<Vec<_>>(), &held);
-        assert_eq!(names.iter().map(Option::as_deref).collect::<Vec<_>>(), expected);
-        notes
-    }
-
-    #[test]
-    fn a_name_that_is_one_s_own_stays() {
-        let all =
-            [(0, "a.jsonl", Some("会话"), "一"), (1, "b.jsonl", None, "一"), (2, "c", None, "")];
-        assert!(check(&all, &[Some("会话"), Some("b"), Some("c")]).is_empty());
-        let lines =
-            [(0, "a.jsonl", None, "x"), (0, "a.jsonl", Some("y"), "x"), (0, "a.jsonl", None, "x")];
-        assert!(check(&lines, &[Some("a"), Some("y"), Some("a-3")]).is_empty());
-        // It grows.
-        let more = [lines[0], lines[1], lines[2], (0, "a.jsonl", None, "z")];
-        assert!(check(&more, &[Some("a"), Some("y"), Some("a-3"), Some("a-4")]).is_empty());
-    }
-
-    #[test]
-    fn what_another_begins_with_is_passed_over() {
-        let all = [
-            (0, "p/s1.jsonl", Some("s1"), "一二"),
-            (1, "p/s2.jsonl", Some("s1"), "一二三"),
-            (2, "p/s3.jsonl", Some("s1"), "一二三"),
-            (3, "p/s4.jsonl", Some("s1"), ""),
-            (4, "p/s5.jsonl", Some("s5"), "一二"),
-        ];
-        let notes = check(&all, &[None, Some("s1"), None, None, Some("s5")]);
-        assert_eq!(notes.len(), 3);
-        assert!(notes[0].contains("p/s1.jsonl, line 1 is skipped"), "{notes:?}");
-        assert!(notes[0].ends_with("its messages and more are in p/s2.jsonl, line 2"), "{notes:?}");
-        assert!(notes[1].contains("the same messages are in p/s2.jsonl"), "{notes:?}");
-    }
-
-    #[test]
-    fn a_name_stays_with_the_conversation_that_the_store_has_by_it() {
-        let todos = [("s1", "一二"), ("s1-later", "三"), ("s1-2", "四五")];
-        // A file that is read earlier is new, or has its own todo.
-        let all = [
-            (0, "a.jsonl", Some("s1"), "六"),
-            (1, "b.jsonl", Some("s1"), "一二七"),
-            (2, "later.jsonl", Some("s1"), "三"),
-            (3, "moved.jsonl", Some("s1"), "四五六"),
-        ];
-        let expected = ["s1-a", "s1", "s1-later", "s1-2"].map(Some);
-        let notes = check_with(&todos, &all, &expected);
-        assert!(notes[0].contains("a.jsonl, line 1 is called \"s1-a\""), "{notes:?}");
-        // A name that the store has given to another conversation is not used.
-        let all = [(0, "b.jsonl", Some("s1"), "一"), (1, "later.jsonl", Some("s1"), "八")];
-        check_with(&todos, &all, &["s1", "s1-3"].map(Some));
-    }
-
-    #[test]
-    fn conversations_that_begin_alike_keep_their_names() {
-        let todos = [("m", "I甲"), ("m-2", "I乙"), ("m-3", "I丙")];
-        let file = |input: usize, texts: &'static str| (input, "m.json", None, texts);
-        // Another one comes between, and one goes.
-        let all = [file(0, "I甲"), file(1, "I丁"), file(2, "I乙"), file(3, "I丙子")];
-        check_with(&todos, &all, &["m", "m-4", "m-2", "m-3"].map(Some));
-        check_with(&todos, &[file(0, "I甲"), file(1, "I丙")], &["m", "m-3"].map(Some));
-        // A log that went back is known by more than its instructions, and takes no name of another.
-        let todos = [("s", "I甲乙丙"), ("s-log", "I甲丁戊")];
-        let log = |texts: &'static str| (0, "log.jsonl", Some("s"), texts);
-        let all = [log("I甲丁己"), (1, "s.jsonl", Some("s"), "I甲乙丙丑")];
-        check_with(&todos, &all, &["s-log", "s"].map(Some));
-        let all = [log("I己"), (1, "s.jsonl", Some("s"), "I甲乙丙丑")];
-        check_with(&todos, &all, &["s-2", "s"].map(Some));
-    }
-
-    #[test]
-    fn others_of_one_name_get_their_file_s_or_a_number() {
-        // The file that has the name keeps it, whatever its position; a name that is taken is not used.
-        let all = [
-            (0, "a/other.jsonl", Some("s1"), "ab"),
-            (1, "a/s1.jsonl", Some("s1"), "ac"),
-            (2, "b/other.jsonl", Some("s1"), "ad"),
-            (1, "a/s1.jsonl", Some("s1"), "ae"),
-            (3, "s1-3.jsonl", None, "x"),
-            (1, "a/s1.jsonl", Some("s1"), "af"),
-        ];
-        let expected = ["s1-other", "s1", "s1-5", "s1-2", "s1-3", "s1-4"].map(Some);
-        let notes = check(&all, &expected);
-        assert_eq!(notes.len(), 4);
-        assert!(notes[0].contains("other.jsonl, line 1 is called \"s1-other\""), "{notes:?}");
-        assert!(notes[0].ends_with("in a/s1.jsonl, line 2"), "{notes:?}");
-        // Files of one name that hold no id.
-        let bare = [(0, "a/one.json", None, "x"), (1, "b/one.json", None, "y")];
-        check(&bare, &[Some("one"), Some("one-2")]);
-    }
-}
+mod tests;

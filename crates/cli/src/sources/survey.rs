@@ -1,7 +1,7 @@
 //! The first pass over all inputs: what they hold, and what each conversation is called.
 
-use super::naming::{Beginnings, Held, Names, Seen, names};
-use super::{Sourced, Sources, goes_back, is_damage, is_other};
+use super::naming::{Beginnings, Held, Names, Seen, Stored, names};
+use super::{Sourced, Sources, goes_back, is_damage, is_other, naming};
 use crate::error::CliError;
 use crate::output::{Output, text};
 use foldback::Memory;
@@ -22,13 +22,16 @@ pub(crate) struct Survey<'a> {
     /// How many damaged lines and files without a conversation were skipped.
     pub(crate) skipped: u64,
     seen: Vec<Seen>,
-    names: HashMap<Place, VecDeque<Option<String>>>,
+    names: HashMap<Place, VecDeque<Decided>>,
     /// Which names were given, and why.
     notes: Vec<String>,
 }
 
 /// The input that holds a conversation, and the conversation's id in it.
 type Place = (usize, Option<String>);
+
+/// What a conversation would be called if there were no others, and what it is called; `None` if it is skipped.
+type Decided = (String, Option<String>);
 
 impl Sources {
     /// Reads everything once, and reports which names conversations get. The first input with an error ends the pass,
@@ -111,10 +114,11 @@ impl Sources {
 impl Survey<'_> {
     /// Gives each conversation its name, and returns the names.
     fn name(&mut self, held: &Held<'_>) -> Vec<Option<String>> {
-        let Names { names: decided, notes } = names(&self.seen, held);
+        let Names { plain, names: decided, notes } = names(&self.seen, held);
         let mut names: HashMap<Place, VecDeque<_>> = HashMap::new();
-        for (seen, name) in self.seen.iter().zip(&decided) {
-            names.entry((seen.input, seen.id.clone())).or_default().push_back(name.clone());
+        for ((seen, plain), name) in self.seen.iter().zip(plain).zip(&decided) {
+            let place = (seen.input, seen.id.clone());
+            names.entry(place).or_default().push_back((plain, name.clone()));
         }
         (self.names, self.notes) = (names, notes);
         decided
@@ -126,7 +130,7 @@ impl Survey<'_> {
         if memory.is_redacting() {
             return;
         }
-        let known: RefCell<HashMap<TodoId, Option<Rc<Beginnings>>>> = RefCell::default();
+        let known: RefCell<HashMap<TodoId, Option<Rc<Stored>>>> = RefCell::default();
         self.name(&|todo| {
             let mut known = known.borrow_mut();
             known.entry(todo.clone()).or_insert_with(|| held_in(memory, todo).map(Rc::new)).clone()
@@ -156,7 +160,7 @@ impl Survey<'_> {
             };
             let place = (at, sourced.conversation.id.clone());
             match names.get_mut(&place).and_then(VecDeque::pop_front) {
-                Some(name) => name.map(|name| Ok(Sourced { name, ..sourced })),
+                Some((plain, name)) => name.map(|name| Ok(Sourced { plain, name, ..sourced })),
                 None => {
                     self.out.note(format_args!(
                         "the conversation in {}, line {}, was not there when reading began and is \
@@ -192,10 +196,17 @@ impl Survey<'_> {
 }
 
 /// Returns what a todo holds; `None` if it holds nothing.
-pub(super) fn held_in(memory: &Memory, todo: &TodoId) -> Option<Beginnings> {
+pub(super) fn held_in(memory: &Memory, todo: &TodoId) -> Option<Stored> {
     memory.len(todo).ok().filter(|len| *len > 0)?;
     let held = memory.conversations().export(todo).ok()?;
-    Some(Beginnings::of(&held.messages))
+    let foreign_id = memory.conversations().info(todo).ok()?.foreign_id;
+    Some(Stored { foreign_id, beginnings: Beginnings::of(&held.messages) })
+}
+
+/// Returns whether a todo may hold a conversation with this id.
+pub(super) fn may_be(memory: &Memory, todo: &TodoId, id: Option<&str>) -> bool {
+    let info = memory.conversations().info(todo);
+    info.is_ok_and(|info| naming::may_be(todo, info.foreign_id.as_deref(), id))
 }
 
 /// Returns how many first messages two versions of a conversation have in common at least, if it may go back to an earlier

@@ -3,7 +3,7 @@
 use super::{Report, SHARE};
 use crate::error::CliError;
 use crate::output::Output;
-use crate::sources::{Database, Sourced, is_database, log_of, stem, todos_of, trunks};
+use crate::sources::{Database, Sourced, is_database, log_of, new_todo, stem, todos_of, trunks};
 use foldback::{ErrorKind, Followed, Memory};
 use foldback_core::{Recorded, TodoId};
 use foldback_transcript::{Conversation, Error as InputError, Growing, Grown, Limits};
@@ -236,7 +236,9 @@ impl Reader {
             let place = places.iter().find(|place| place.id.as_deref() == Some(trunk))?;
             Some(place.followed.todo().clone())
         });
-        for todo in todos_of(&name, &self.file, memory) {
+        let known = todos_of(&name, &self.file, conversation, memory);
+        let known = known.into_iter().map(|(todo, _)| todo);
+        for todo in known.chain(new_todo(&name, &self.file, memory)) {
             let conversations = memory.conversations();
             let followed = conversations.follow(&todo, conversation, settled, trunk.as_ref());
             let followed = match followed {

@@ -7,8 +7,7 @@ use crate::output::progress::Progress;
 use crate::sources::{Sourced, goes_back, holds, trunks};
 use foldback::{ErrorKind, Import, Memory};
 use foldback_core::{Recorded, TodoId};
-use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 /// The number of conversations that are imported together, and the most messages in them.
 const STEP: usize = 64;
@@ -60,13 +59,18 @@ impl<'r> Recording<'r> {
         let imported = self.memory.conversations().continue_imports(&imports, is_refusal);
         let is_done = step.is_empty();
         let mut imported = imported.into_iter();
-        for mut taken in step {
+        let mut step = VecDeque::from(step);
+        while let Some(mut taken) = step.pop_front() {
+            let planned = taken.todo.clone();
             let result = if taken.is_left { None } else { imported.next() };
             let result = match result {
                 Some(Err(error)) if is_refusal(&error) => self.again(&mut taken, named, error),
                 Some(result) => result,
                 None => self.behind(&taken).map(Option::unwrap_or_default),
             };
+            if taken.todo != planned {
+                self.trunks.moved(&taken, &planned, &mut step);
+            }
             self.progress.around(|| tell(self.out, &taken.sourced, &taken.todo));
             match result {
                 Ok(recorded) => self.progress.around(|| self.report(&taken, &recorded))?,
@@ -116,7 +120,7 @@ impl<'r> Recording<'r> {
 
     /// Imports a conversation that its todo does not accept as it is: into the todo that an earlier import gave it, because
     /// others have its id, or else, if it went back to an earlier point or was rewritten after the same beginning, behind
-    /// everything in the todo that holds most of it.
+    /// everything in the todo that begins as it does for longest. If several do, it is refused, unless one is meant for it.
     fn again(
         &self,
         taken: &mut Taken,
@@ -124,11 +128,11 @@ impl<'r> Recording<'r> {
         refusal: foldback::Error,
     ) -> Result<Vec<Recorded>, foldback::Error> {
         let refused = taken.todo.clone();
-        let mut todos = match named {
-            Some(_) => vec![refused.clone()],
+        let todos = match named {
+            Some(_) => vec![(refused.clone(), 0)],
             None => taken.sourced.todos(self.memory),
         };
-        for todo in todos.iter().filter(|todo| **todo != refused) {
+        for (todo, _) in todos.iter().filter(|(todo, _)| *todo != refused) {
             taken.todo = todo.clone();
             let imports = [taken.import()];
             match self.memory.conversations().continue_imports(&imports, is_refusal).pop() {
@@ -137,13 +141,17 @@ impl<'r> Recording<'r> {
                 None => {}
             }
         }
-        if goes_back(&taken.sourced.conversation) {
-            todos.sort_by_cached_key(|todo| Reverse(taken.sourced.common(todo, self.memory)));
-            for todo in todos {
-                taken.todo = todo;
-                if let Some(recorded) = self.behind(taken)? {
-                    return Ok(recorded);
-                }
+        let most = todos.first().map_or(0, |(_, common)| *common);
+        let mut equal = todos.iter().filter(|(_, common)| *common == most).map(|(todo, _)| todo);
+        let is_meant = |todo: &&TodoId| taken.sourced.is_meant(todo);
+        let best = match equal.clone().count() {
+            0 | 1 => equal.next(),
+            _ => equal.find(is_meant),
+        };
+        if let Some(best) = best.filter(|_| goes_back(&taken.sourced.conversation)) {
+            taken.todo = best.clone();
+            if let Some(recorded) = self.behind(taken)? {
+                return Ok(recorded);
             }
         }
         taken.todo = refused;
@@ -212,5 +220,16 @@ impl Trunks {
         let id = conversation.id.as_ref().filter(|_| trunk.is_none() && goes_back(conversation));
         self.todos.extend(id.map(|id| (id.clone(), todo.clone())));
         trunk
+    }
+
+    /// Notes that a conversation went into another todo than was planned.
+    fn moved(&mut self, taken: &Taken, planned: &TodoId, rest: &mut VecDeque<Taken>) {
+        let file = &taken.sourced.file;
+        let known = self.todos.values_mut().filter(|_| self.file == *file);
+        let rest = rest.iter_mut().filter(|other| other.sourced.file == *file);
+        let trunks = rest.filter_map(|other| other.trunk.as_mut());
+        for todo in known.chain(trunks).filter(|todo| *todo == planned) {
+            *todo = taken.todo.clone();
+        }
     }
 }

@@ -1,6 +1,5 @@
 //! What one line of a session log says about itself.
 
-use super::message::is_injected;
 use crate::format::anthropic_blocks::begin;
 use crate::object::Object;
 use crate::record::Record;
@@ -23,8 +22,6 @@ pub(super) struct Line<'r> {
     pub(super) agent: Option<Cow<'r, str>>,
     /// Whether the client made it.
     pub(super) meta: bool,
-    /// Whether it looks as if a person had said it, although the client did.
-    injected: bool,
     /// Whether it sums up what is before it.
     pub(super) summary: bool,
     /// The response that it is a part of.
@@ -93,7 +90,6 @@ impl<'r> Line<'r> {
             logical: object.text("logicalParentUuid"),
             agent: is("isSidechain").then(|| object.text("agentId").unwrap_or_default()),
             meta: is("isMeta"),
-            injected: false,
             summary: is("isCompactSummary"),
             response: None,
             stopped: None,
@@ -124,11 +120,6 @@ impl<'r> Line<'r> {
                 Err(why) => self.unread = Some(why),
             },
             Err(why) => self.unread = Some(why),
-        }
-        if said == Said::User
-            && let Some(content) = content
-        {
-            self.injected = is_injected(content, &blocks(content).unwrap_or_default());
         }
         if said == Said::Assistant {
             let text = |key: &str| message.as_ref().and_then(|message| message.text(key));
@@ -177,9 +168,9 @@ impl<'r> Line<'r> {
         Ok(())
     }
 
-    /// Returns whether a person asks for a new response with it.
+    /// Returns whether a new response follows it: a person's words, and what the client says in their place.
     pub(super) fn is_prompt(&self) -> bool {
-        self.said == Some(Said::User) && self.answers.is_empty() && !self.meta && !self.injected
+        self.said == Some(Said::User) && self.answers.is_empty() && !self.meta
     }
 
     /// States how many prompts are before it: they tell responses apart whose requests have no ids.

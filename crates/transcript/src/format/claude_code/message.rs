@@ -265,7 +265,10 @@ fn user(line: &Line<'_>, facts: &Facts<'_>) -> Vec<Turn> {
         .filter_map(|block| Object::of(block))
         .filter(|block| block.text("type").as_deref() == Some("tool_result"))
         .collect();
-    let injected = line.meta || line.summary || is_injected(content, &blocks);
+    let injected = line.meta
+        || line.summary
+        || first_text(content, &blocks)
+            .is_some_and(|text| INJECTED.iter().any(|begin| text.starts_with(begin)));
     for (at, mut draft) in drafts.into_iter().enumerate() {
         let result = results.get(at);
         if result.is_none() && draft.is_empty() {
@@ -316,12 +319,6 @@ fn user(line: &Line<'_>, facts: &Facts<'_>) -> Vec<Turn> {
 }
 
 /// Returns the first text of a content, from its first letter on.
-/// Returns whether a content is a text of the client and not of a person.
-pub(super) fn is_injected(content: &RawValue, blocks: &[&RawValue]) -> bool {
-    let is_known = |text: Cow<'_, str>| INJECTED.iter().any(|begin| text.starts_with(begin));
-    first_text(content, blocks).is_some_and(is_known)
-}
-
 fn first_text<'c>(content: &'c RawValue, blocks: &[&'c RawValue]) -> Option<Cow<'c, str>> {
     let first = match Object::text_of(content) {
         Some(text) => text,
