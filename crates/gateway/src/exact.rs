@@ -17,7 +17,7 @@ static MARK: LazyLock<String> = LazyLock::new(|| {
 /// An integer with at most this many digits is always kept.
 const MOST_DIGITS: usize = 18;
 
-/// Reads a value. It is only for [`write`], and for whatever else passes through [`restored`].
+/// Reads a value. It is only for [`write()`], and for whatever else passes through [`restored`].
 pub(crate) fn read(json: &str) -> Option<Value> {
     serde_json::from_str(&marked(json)).ok()
 }
