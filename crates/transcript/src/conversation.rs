@@ -78,8 +78,7 @@ impl Conversation {
     /// Returns whether it comes from a log or a session that its program continues.
     #[must_use]
     pub fn is_log(&self) -> bool {
-        let logs =
-            [Format::ClaudeCodeLog, Format::CodexLog, Format::LangChain, Format::OpenCodeSession];
+        let logs = [Format::ClaudeCodeLog, Format::CodexLog, Format::OpenCodeSession];
         logs.contains(&self.envelope.format())
     }
 
