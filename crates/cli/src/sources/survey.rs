@@ -1,7 +1,7 @@
 //! The first pass over all inputs: what they hold, and what each conversation is called.
 
 use super::naming::{Beginnings, Held, Names, Seen, Stored, names};
-use super::{Sourced, Sources, goes_back, is_damage, is_other, naming};
+use super::{Sourced, Sources, goes_back, holds, is_damage, is_other, naming};
 use crate::error::CliError;
 use crate::output::{Output, text};
 use foldback::Memory;
@@ -197,8 +197,7 @@ impl Survey<'_> {
 
 /// Returns what a todo holds; `None` if it holds nothing.
 pub(super) fn held_in(memory: &Memory, todo: &TodoId) -> Option<Stored> {
-    memory.len(todo).ok().filter(|len| *len > 0)?;
-    let held = memory.conversations().export(todo).ok()?;
+    let held = holds(memory, todo).then(|| memory.conversations().export(todo).ok()).flatten()?;
     let foreign_id = memory.conversations().info(todo).ok()?.foreign_id;
     Some(Stored { foreign_id, beginnings: Beginnings::of(&held.messages) })
 }
