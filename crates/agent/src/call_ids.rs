@@ -45,7 +45,7 @@ impl CallIds {
         };
         let others = (2_u64..).map(|n| format!("{stem}-{n}"));
         let mut candidates = std::iter::once(stem.clone()).chain(others);
-        // Among endlessly many names, one is free.
+        // Among infinitely many names, one is free.
         candidates.find(|own| self.seen.insert(own.clone())).unwrap_or_default()
     }
 }

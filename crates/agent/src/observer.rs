@@ -26,7 +26,7 @@ pub trait Observer: Send + Sync {
     }
 }
 
-/// Passes an event to an observer, if it is one for observers.
+/// Passes an event to an observer, if the event is meant for observers.
 pub(crate) fn hear(
     observer: &dyn Observer,
     todo: &TodoId,
@@ -63,7 +63,7 @@ pub(crate) fn hear(
     }
 }
 
-/// Returns the event as an observer receives it; `None` if it is not one for observers.
+/// Returns the event as an observer receives it; `None` if it is not meant for observers.
 fn observed(event: &RunEvent<'_>, spend: &SpendTracker) -> Option<AgentEvent> {
     Some(match *event {
         RunEvent::Began { request, strategy, resumed } => {

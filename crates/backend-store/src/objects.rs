@@ -16,7 +16,7 @@
 //! since. So the rule does not need one:
 //!
 //! 1. **A name is written once.** Its second part is random and drawn by the writer, who puts the object on the
-//!    condition that there is none. Nobody else ever writes that name, also no writer of the same bytes. A repeated
+//!    condition that there is none. Nobody else ever writes that name, not even a writer of the same bytes. A repeated
 //!    attempt of the same writer uses the object that it put, and only for [`REUSED_FOR`] from the beginning of its
 //!    upload; after that it draws another name.
 //! 2. **A commit follows in time.** An upload takes at most [`UPLOAD_LIMIT`], or it is given up. So a record names an

@@ -73,7 +73,7 @@ pub(crate) trait Draft: Write {
     /// Makes the written file durable under the name that follows from `hash`, unless there is one that can be used
     /// in its place: then that one stays. `good` reads such a file and returns its seal, if it is whole.
     ///
-    /// When this returns, the file and its name survive a loss of power, and no sweep that waits for the due age
+    /// When this returns, the file and its name survive a loss of power, and no sweep that waits for the required age
     /// removes the file.
     fn put_if_absent(
         self: Box<Self>,

@@ -7,7 +7,7 @@ use std::str::FromStr;
 /// The place outside a store's folder where the files of its large payloads are kept: a folder, or an object store.
 ///
 /// It is written as an address: `file:///mnt/payloads`, `s3://bucket/prefix`, `gs://bucket/prefix`,
-/// `az://container/prefix`. Credentials are no part of it: they come from the environment, as the tools of each
+/// `az://container/prefix`. Credentials are not part of it: they come from the environment, as the tools of each
 /// service take them.
 ///
 /// ```

@@ -22,7 +22,7 @@ pub struct SearchAnswer {
 }
 
 impl SearchAnswer {
-    /// Returns the hits, for callers to whom words alone are no answer.
+    /// Returns the hits, for callers that do not accept hits found by words alone.
     ///
     /// # Errors
     /// When the question could not be embedded.

@@ -53,7 +53,7 @@ impl Days {
         match self.year {
             Some(year) => distance(year),
             None => {
-                // 365.2425 days are a year.
+                // A year has 365.2425 days.
                 let about = 1970 + day * 400 / 146_097;
                 (about - 1..=about + 1).map(distance).min().unwrap_or(i64::MAX)
             }

@@ -111,7 +111,7 @@ pub(crate) fn examine(
     Ok(findings.0)
 }
 
-/// Returns what is wrong with the indexes. A graph alone is rebuilt by upkeep, since that takes long and searches do
+/// The derived data that is damaged. A graph alone is rebuilt by upkeep, since that takes long and searches do
 /// without it.
 enum Derived {
     Index,

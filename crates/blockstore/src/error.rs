@@ -31,7 +31,7 @@ pub enum Error {
         /// What is wrong with it.
         detail: String,
     },
-    /// A commit that would break the truth: nothing of it was written.
+    /// A commit that would break the truth: no part of it was written.
     #[error("the commit to todo {todo} was refused: {why}")]
     Refused {
         /// The todo.

@@ -112,7 +112,7 @@ pub struct Explanation {
     /// Whether the block is in another script than the question, so that its place may be one reserved for such blocks
     /// rather than that of its score.
     pub another_script: bool,
-    /// The part that vectors took.
+    /// The role that vectors played.
     pub vectors: VectorSide,
 }
 
@@ -131,7 +131,7 @@ pub struct TermShare {
     pub exact: bool,
 }
 
-/// The part that vectors took in a search.
+/// The role of vectors in a search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VectorSide {
     /// They took part.

@@ -12,7 +12,7 @@
 //!
 //! A head is replaced in one step, and only if it is the one that its writer read ([`Kv::commit_if`]). So of two writers
 //! one gives up, and no chunk of a copy that counts is written over. Only a first head cannot be compared: of two first
-//! copies that begin in the same moment one may replace the other. A writer that needs several commits first notes
+//! copies that begin at the same moment one may replace the other. A writer that needs several commits first notes
 //! where it writes; what it leaves when it is interrupted goes with the next update. Each commit expects the todo's head
 //! and leaves it as it was, so that forgetting waits for the commit, or prevents it.
 //!
@@ -45,7 +45,7 @@ const CHUNK_BYTES: u64 = 512 << 10;
 /// A copy is brought up to date when it lacks this part of the blocks that it has.
 const GROWTH: u32 = 64;
 
-/// What there is of copies.
+/// The head of the copies: which one counts, and who is writing one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct CopyHead {
     copy: Option<IndexCopy>,

@@ -8,7 +8,7 @@ use foldback_core::{BlockType, Embedder, Timestamp};
 pub struct SearchRequest<'a> {
     pub(crate) query: &'a str,
     pub(crate) vector: Option<(&'a dyn Embedder, &'a [f32])>,
-    /// By what a cosine of this question is multiplied to mean what the embedder's cosines do.
+    /// The factor that brings a cosine of this question to the scale of the embedder's cosines.
     pub(crate) likeness: f32,
     pub(crate) k: usize,
     pub(crate) block_type: Option<BlockType>,
@@ -110,7 +110,7 @@ impl<'a> SearchRequest<'a> {
     }
 
     /// Sets the weight of words relative to meaning, from 0 (meaning alone) to 1 (words alone). The default is
-    /// [`LEXICAL_WEIGHT`](Self::LEXICAL_WEIGHT). Only [`Ranking::Fused`] weighs.
+    /// [`LEXICAL_WEIGHT`](Self::LEXICAL_WEIGHT). Only [`Ranking::Fused`] uses it.
     #[must_use]
     pub fn lexical_weight(mut self, weight: f32) -> Self {
         if !weight.is_nan() {

@@ -282,7 +282,7 @@ impl Chunker {
 
     /// Returns how much surer than usual a change of topic must be: more once tools were called, as service talk
     /// changes its wording within one task more often than people who chat; unless the assistant was not the last to
-    /// speak, or took its leave.
+    /// speak, or said goodbye.
     fn caution(&self, index: usize) -> f32 {
         const WITH_TOOLS: f32 = 0.8;
         let before = index.checked_sub(1).and_then(|before| self.state.window.said().get(before));

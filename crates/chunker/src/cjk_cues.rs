@@ -45,7 +45,7 @@ pub(crate) const REQUESTS: &str = "\
     調べて|해 줘|해줘|\
     주세요|줘|알려|확인|싶어|싶은|추천";
 
-/// Offers an end, or takes its leave.
+/// Offers to end the conversation, or says goodbye.
 pub(crate) const CLOSES: &str = "\
     还有什么|還有什麼|还需要|還需要|其他需要|其他问题|其他問題|别的问题|別的問題|再见|\
     再見|拜拜|掰掰|祝您|祝你|不客气|不客氣|不用谢|不用謝|随时|隨時|感谢来电|感謝來電|\
@@ -53,7 +53,7 @@ pub(crate) const CLOSES: &str = "\
     さようなら|いえいえ|더 필요하신|더 도와|다른 문의|즐거운|좋은 하루|안녕히|천만에요|\
     별말씀|언제든지|수고하세요|수고하셨";
 
-/// Thanks, or is content.
+/// Thanks, or expresses satisfaction.
 pub(crate) const THANKS: &str = "\
     谢谢|謝謝|感谢|感謝|多谢|多謝|辛苦了|就这些|就這些|没别的|沒別的|没有别的|沒有別的|\
     太好了|再见|再見|拜拜|ありがとう|助かりました|助かります|以上です|よろしくお願い|よろしくおねがい|감사합니다|\

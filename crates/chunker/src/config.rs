@@ -37,7 +37,7 @@ impl ChunkerConfig {
         Ok(Self { gap_ms: i64::from(seconds) * 1000, ..self })
     }
 
-    /// Sets the score from which on a change of topic is a cut; -1.0 suits dialogues, service sessions and tool use
+    /// Sets the score at or above which a change of topic is a cut; -1.0 suits dialogues, service sessions and tool use
     /// alike, -0.5 cuts more surely and -1.25 more often.
     ///
     /// # Errors
@@ -92,7 +92,7 @@ impl ChunkerConfig {
         self.min
     }
 
-    /// Returns the most messages of a block, unless it is one larger unit; and of the open tail.
+    /// Returns the greatest number of messages in the open tail, and in a block that is not one larger unit.
     #[must_use]
     pub fn max(&self) -> u32 {
         self.max

@@ -26,7 +26,7 @@ use crate::signals;
 ///
 /// Stored as a number that is no longer than necessary, so that a bit from 16 on leaves the stored form of all others
 /// unchanged. A bit that this program does not know is kept and read by nothing; a bit that an earlier program did not
-/// look for is not set. So a new cue changes no format.
+/// look for is not set. A new cue therefore does not change the format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Cues(pub(crate) u32);
 

@@ -73,7 +73,7 @@ pub fn describe(id: BlockId, parts: &[Described<'_>]) -> BlockHeader {
 /// The most keywords in a header.
 const KEYWORDS: usize = 12;
 
-/// The most references in a header. A block of eight messages with more is a listing of references, not a reader of
+/// The most references in a header. A block of eight messages with more merely lists references, and does not read
 /// them.
 const DATA_IDS: usize = 64;
 

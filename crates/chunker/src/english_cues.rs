@@ -2,7 +2,7 @@
 
 use crate::phrases::Phrases;
 
-/// Offers an end, or takes its leave.
+/// Offers to end the conversation, or says goodbye.
 pub(crate) static CLOSES: Phrases = Phrases::of(
     "anything else / something else / any other / other help / other question / other questions /
      further assist / further assistance / further assisting / help you with ? / bye / goodbye /
@@ -13,7 +13,7 @@ pub(crate) static CLOSES: Phrases = Phrases::of(
      my pleasure / anytime",
 );
 
-/// Thanks, or is content.
+/// Thanks, or expresses satisfaction.
 pub(crate) static THANKS: Phrases = Phrases::of(
     "thank / thanks / thankful / thx / appreciate / appreciated / that's all / that's it /
      that's everything / that is all / that is it / that is everything / all i need / perfect /

@@ -38,7 +38,7 @@ pub struct Input<'a> {
     pub speaker: Option<&'a str>,
     /// When it was said.
     pub at: Option<Timestamp>,
-    /// A vector of the text, of length 1 or all zeros; one dimension per conversation.
+    /// A vector of the text, of length 1 or all zeros; all vectors of a conversation have the same dimension.
     pub vector: Option<&'a [f32]>,
 }
 

@@ -1,9 +1,9 @@
 //! Cuts a stream of messages into closed semantic blocks.
 //!
-//! A [`Chunker`] receives one [`Event`] after the other, and returns the blocks that each one
+//! A [`Chunker`] receives one [`Event`] after another, and returns the blocks that each one
 //! [`Closed`]. It decides by what can be seen in the messages: calls and their results, questions
 //! and their answers, silence, words and phrases that show a change of topic, and the similarity of
-//! vectors if there are some. It remembers a small [`State`], stored with each message, from which
+//! vectors if there are any. It remembers a small [`State`], stored with each message, from which
 //! it resumes exactly where it was. [`describe()`] makes the metadata of a closed block.
 //!
 //! It is not a splitter of long texts, and it calls no model: it never waits for anything. It has

@@ -40,7 +40,7 @@ impl Complexity {
     }
 }
 
-/// The data remembered of a task.
+/// The data kept about a task.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Task {
     /// Messages since it began, instructions not counted.

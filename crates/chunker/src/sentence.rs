@@ -35,7 +35,7 @@ fn frame(parts: &[Described<'_>]) -> Option<&'static Frame> {
     let spoken = Letters::of(parts, |role| !role.is_instruction() && *role != Role::Tool);
     let Letters { all, cjk, kana, hangul } =
         if spoken.all > 0 { spoken } else { Letters::of(parts, |_| true) };
-    // A CJK character says about as much as four letters. Of Japanese, a good part is kana.
+    // A CJK character says about as much as four letters. Much of Japanese is kana.
     match () {
         () if cjk * 4 <= all => None,
         () if hangul * 2 > cjk => Some(&KOREAN),

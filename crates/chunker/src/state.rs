@@ -168,7 +168,7 @@ mod tests {
         assert!(other.of_model("a-256").tail[0].sketch.is_none());
     }
 
-    /// A state from before models were distinguished has one field less.
+    /// A state from before models were distinguished has one field fewer.
     #[test]
     fn a_state_without_a_model_is_read() {
         let bytes = rmp_serde::to_vec(&with_sketch("a-256")).unwrap();

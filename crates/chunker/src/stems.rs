@@ -24,7 +24,7 @@ struct Stems {
     known: FxHashMap<Box<str>, Stem>,
 }
 
-/// The data remembered of a word in lower case.
+/// The data kept about a word in lower case.
 #[derive(Clone, Copy)]
 pub(crate) struct Stem {
     /// The hash of its stem.

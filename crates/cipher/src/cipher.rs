@@ -52,7 +52,7 @@ impl Cipher {
         Self(*hasher.finalize().as_bytes())
     }
 
-    /// Returns a keyed digest (BLAKE3): without the key, nobody can tell which bytes it is of, or compute it.
+    /// Returns a keyed digest (BLAKE3): without the key, nobody can compute it, or tell which bytes it belongs to.
     #[must_use]
     pub fn digest(&self, bytes: &[u8]) -> [u8; 32] {
         *blake3::keyed_hash(&self.derive("digests").0, bytes).as_bytes()

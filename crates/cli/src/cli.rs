@@ -57,7 +57,7 @@ pub(crate) struct Globals {
     /// Where the files of large payloads are kept [default: the store's folder] [env: FOLDBACK_PAYLOADS]:
     /// s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, az://CONTAINER/PREFIX or file:///FOLDER, in a build that has it; store,
     /// for the store's folder
-    // Read later: an error of the command line would repeat what may be a secret.
+    // Parsed later, because a command-line error would repeat the value, which may be a secret.
     #[arg(long, global = true, value_name = "PLACE")]
     pub(crate) payloads: Option<String>,
 

@@ -15,7 +15,7 @@ pub(crate) fn write<T>(
     let failed =
         |source| CliError::Io { what: format!("{} could not be written", path.display()), source };
     if path == Path::new("-") {
-        let what = "- is not a file; name one (a file of this name is ./-)";
+        let what = "- is not a file; name a file (for a file named -, write ./-)";
         return Err(CliError::Usage(what.to_owned()));
     }
     let found = path.metadata().ok();
@@ -49,7 +49,7 @@ fn beside(folder: &Path, is_public: bool) -> io::Result<tempfile::NamedTempFile>
     let mut builder = tempfile::Builder::new();
     #[cfg(unix)]
     if is_public {
-        // The process's umask removes what it removes from the user's other files.
+        // The process's umask applies, as it does to the user's other files.
         builder.permissions(<Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o666));
     }
     builder.tempfile_in(folder)

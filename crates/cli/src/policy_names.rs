@@ -1,9 +1,9 @@
-//! The names of context policies as options take them: in full, and the short ones of the memory's own.
+//! The names of context policies as options accept them: full names, and short names for the memory's own policies.
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use foldback_policies::Policy;
 
-/// Reads one of these names, or a short one of theirs, as the name in full.
+/// Parses a full or a short name, and returns the full name.
 pub(crate) fn parser(
     names: impl Iterator<Item = &'static str>,
 ) -> impl TypedValueParser<Value = String> {

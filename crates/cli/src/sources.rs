@@ -33,7 +33,7 @@ pub(crate) struct Sources {
 enum Input {
     File {
         path: PathBuf,
-        /// Whether it was found in a folder and not named itself.
+        /// Whether it was found in a folder rather than named by the user.
         in_folder: bool,
     },
     /// A subfolder that could not be read.
@@ -100,8 +100,8 @@ impl Sources {
         self.lenient == Some(true)
     }
 
-    /// Whether an error is skipped. In lenient mode, damage is, and in a folder also a file that
-    /// cannot be read or unpacked. A file in a folder that is not a conversation always is.
+    /// Whether an error is skipped. Lenient mode skips damage and, in a folder, a file that
+    /// cannot be read or unpacked. A file in a folder that is not a conversation is always skipped.
     fn passes(&self, input: &Input, error: &CliError) -> bool {
         let in_folder = input.is_in_folder();
         in_folder && is_other(error) || self.is_lenient() && (in_folder || is_damage(error))
@@ -230,7 +230,7 @@ impl Sourced {
 }
 
 /// Returns the todos in the store that a conversation of this name may have been given, each with the number of messages
-/// that both begin with, if there are several: those first that have most in common, and of equals the one that is named
+/// that both begin with, if there are several: the best match first; among equals, the one that is named
 /// by the file.
 pub(crate) fn todos_of(
     name: &str,
@@ -273,7 +273,7 @@ pub(crate) fn holds(memory: &Memory, todo: &TodoId) -> bool {
     memory.len(todo).is_ok_and(|len| len > 0)
 }
 
-/// Whether a conversation is a log that its program continues, also from an earlier point, and that has an id of its own.
+/// Whether a conversation is a log with an id of its own that its program may continue, even from an earlier point.
 pub(crate) fn goes_back(conversation: &Conversation) -> bool {
     conversation.is_log() && conversation.id.is_some()
 }

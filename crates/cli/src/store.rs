@@ -102,7 +102,7 @@ impl Loss {
     }
 }
 
-/// Opens the store for a run with this view, fitted out for its model, creating it if there is none.
+/// Opens the store for a run with this view, configured for its model, creating it if there is none.
 pub(crate) fn open_for_run(
     globals: &Globals,
     view: ViewConfig,

@@ -18,7 +18,7 @@
 pub fn nodes_by_affinity<'n>(nodes: &[&'n str], key: &str) -> Vec<&'n str> {
     let weight = |node: &str| {
         let mut hasher = blake3::Hasher::new();
-        // With its length, no node and key are taken for others.
+        // The node's length is hashed too, so that no two pairs of node and key give the same bytes.
         hasher.update(&(node.len() as u64).to_le_bytes());
         hasher.update(node.as_bytes()).update(key.as_bytes());
         *hasher.finalize().as_bytes()

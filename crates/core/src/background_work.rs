@@ -13,7 +13,7 @@ pub trait BackgroundWork: Send {
     /// Takes the result of work that [`next_job`](Self::next_job) handed out.
     ///
     /// # Errors
-    /// When the work failed in a way that the policy cannot ignore, or it is not the policy's.
+    /// When the work failed in a way that the policy cannot ignore, or is not this policy's work.
     fn absorb(&mut self, done: BackgroundJobDone) -> Result<(), ContextError>;
 }
 

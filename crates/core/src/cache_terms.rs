@@ -22,7 +22,7 @@ impl Default for CacheTerms {
 }
 
 impl CacheTerms {
-    /// Keeps the terms if the provider is asked to cache; otherwise nothing is cached.
+    /// Returns these terms if the provider is asked to cache, otherwise the terms without a cache.
     #[must_use]
     pub fn when(self, is_asked: bool) -> Self {
         if is_asked { self } else { self.without_cache() }

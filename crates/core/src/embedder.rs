@@ -44,8 +44,8 @@ pub trait Embedder: Send + Sync {
         None
     }
 
-    /// Returns how much of a text is of the kind that the model was made for, from 0 to 1. It embeds the rest all the
-    /// same, as noise, so that words should weigh more. By default, it knows everything.
+    /// Returns how much of a text is of the kind that the model was made for, from 0 to 1. The rest is embedded too,
+    /// but as noise, so that words should weigh more. By default 1: the model knows everything.
     fn knows(&self, _text: &str) -> f32 {
         1.0
     }

@@ -8,8 +8,8 @@ use std::io::Write;
 /// A context provides it through [`ContextManager::hand_over`](crate::ContextManager::hand_over). It outlives the
 /// request, so a tool can read while the loop continues; what the context's todo may read is looked up each time.
 pub trait HandOver: Send + Sync {
-    /// Writes the content of a reference to `out`, each part after it was checked, and returns how many bytes: of a
-    /// payload its bytes, of a block its messages as JSON Lines, each exactly as it was recorded.
+    /// Writes the content of a reference to `out`, each part after it was checked, and returns how many bytes it wrote: for a
+    /// payload its bytes, for a block its messages as JSON Lines, each exactly as it was recorded.
     ///
     /// `asked` is a reference as the model wrote it: `store://2-k4qd`, `b_003`, or `store://2-k4qd#lines=10-40`
     /// for these lines alone.

@@ -71,7 +71,7 @@ fn is_todo_byte(b: u8) -> bool {
 }
 
 /// The name of a tenant, whose todos are in a store of their own: 1 to 32 characters of `a-z`, `0-9` and `-`, the first
-/// and the last of which are no `-`.
+/// and the last of which are not `-`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct TenantId(Arc<str>);

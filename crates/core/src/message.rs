@@ -106,7 +106,7 @@ impl Message {
         Self::compose(Role::Assistant, content, calls, None)
     }
 
-    /// Returns the result of a call.
+    /// Creates the result of a call.
     #[must_use]
     pub fn tool_result(call: &ToolCallId, text: &str) -> Self {
         Self::compose(Role::Tool, Content::Text(text.to_owned()), Vec::new(), Some(call.clone()))

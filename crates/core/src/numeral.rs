@@ -1,6 +1,6 @@
 //! Numbers as a person reads them.
 
-/// Returns a number with its thousands apart: `1,234,567`.
+/// Returns a number with its thousands separated by commas: `1,234,567`.
 #[must_use]
 pub fn thousands(number: u64) -> String {
     let digits = number.to_string();

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::{fmt, str::FromStr};
 
 /// Four base32 characters of the content's BLAKE3 hash: enough to recognise a reference that was
-/// mistyped or made up. It is no proof of the content; the stored hash is.
+/// mistyped or made up. It does not prove the content; the stored hash does.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Check([u8; 4]);

@@ -4,28 +4,28 @@
 //! from these in the place that needs it, with the reason there: what is stored, searched and measured was made with
 //! ranges that differ at their edges, and must not shift.
 
-/// Returns whether `c` is a hiragana or a mark of its block.
+/// Returns whether `c` is a hiragana character or a mark of the hiragana block.
 #[inline]
 #[must_use]
 pub const fn is_hiragana(c: char) -> bool {
     matches!(c, '\u{3040}'..='\u{309f}')
 }
 
-/// Returns whether `c` is a katakana or a mark of its block, without half-width forms.
+/// Returns whether `c` is a katakana character or a mark of the katakana block, without half-width forms.
 #[inline]
 #[must_use]
 pub const fn is_katakana(c: char) -> bool {
     matches!(c, '\u{30a0}'..='\u{30ff}')
 }
 
-/// Returns whether `c` is a small katakana, with which Ainu is written.
+/// Returns whether `c` is one of the small katakana with which Ainu is written.
 #[inline]
 #[must_use]
 pub const fn is_small_katakana(c: char) -> bool {
     matches!(c, '\u{31f0}'..='\u{31ff}')
 }
 
-/// Returns whether `c` is a hiragana or a katakana, without small katakana and half-width forms.
+/// Returns whether `c` is hiragana or katakana, except for small katakana and half-width forms.
 #[inline]
 #[must_use]
 pub const fn is_kana(c: char) -> bool {

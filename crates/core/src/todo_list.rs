@@ -167,7 +167,7 @@ impl TodoList {
     /// Keeps what the item returned: a text, and references into its own todo, each once.
     ///
     /// # Errors
-    /// When there is no such item, a reference belongs to another todo, or it is more than an item keeps. Nothing
+    /// When there is no such item, a reference belongs to another todo, or there is more than an item keeps. Nothing
     /// changes then.
     pub fn add_result(
         &mut self,

@@ -330,12 +330,12 @@ impl Contents {
         self.kept_back.iter().any(|(_, kept)| *kept == seq)
     }
 
-    /// Makes light what is no longer fresh.
+    /// Shows what is no longer fresh in its light form.
     pub(crate) fn settle(&mut self) {
         self.settle_before(self.fresh_from);
     }
 
-    /// Makes light what precedes this message.
+    /// Shows what precedes this message in its light form.
     pub(crate) fn settle_before(&mut self, fresh: SeqNo) {
         let seen = |entry: &&mut Entry| entry.seq < fresh;
         let closed = self.closed.iter_mut().flat_map(|block| &mut block.entries);

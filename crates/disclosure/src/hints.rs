@@ -69,7 +69,7 @@ impl Hints {
         let search = |question: &str| -> Result<Vec<Hit>, Error> {
             let request = SearchRequest::new(question).k(HITS);
             let mut hits = recall.searcher()?.search_with(&request, recall.embedder)?.hits;
-            // What was said on another branch is no earlier part of this conversation.
+            // What was said on another branch is not an earlier part of this conversation.
             hits.retain(|hit| !view.is_of_others(&hit.block));
             Ok(hits)
         };

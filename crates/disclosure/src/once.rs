@@ -35,7 +35,7 @@ pub(crate) struct Once {
     pub(crate) how: Shortening,
     /// The lines that a note replaces.
     gone: Vec<Range<usize>>,
-    /// Whether nothing of it is here.
+    /// Whether the whole message is shown elsewhere.
     is_elsewhere: bool,
 }
 

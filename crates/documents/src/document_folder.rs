@@ -87,7 +87,7 @@ pub enum DocumentsError {
     )]
     Changed(String),
     /// The store of their passages fails.
-    #[error("the store of documents: {0}")]
+    #[error("the store of documents failed: {0}")]
     Store(#[from] foldback::Error),
 }
 

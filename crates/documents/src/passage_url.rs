@@ -44,7 +44,7 @@ pub enum Within {
     /// The file itself.
     #[default]
     File,
-    /// The text that a person would read of HTML.
+    /// The text that a person would read in HTML.
     Text,
     /// The text of this page of a PDF, from 1 on.
     Page(u32),

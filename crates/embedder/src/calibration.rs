@@ -54,10 +54,10 @@ const RUNS: std::ops::RangeInclusive<usize> = 2..=4;
 /// A text that may answer a question has this many messages, as a block does.
 const UNIT: usize = 5;
 
-/// This many characters of a message are read, ...
+/// How many characters of a message are read.
 const CHARS: usize = 3_000;
 
-/// ... in at most this many windows when single messages are compared.
+/// The most windows of a message that are embedded when single messages are compared.
 const WINDOWS: usize = 8;
 
 /// This many texts are embedded at a time.
@@ -84,7 +84,7 @@ pub enum CalibrateError {
     /// There is no model.
     #[error("`{model}` makes no vectors, so there are no cosines to measure; name a model")]
     NoVectors {
-        /// The id of no model.
+        /// The id that stands for the absence of a model.
         model: String,
     },
     /// The changes of topic of a conversation are out of order.

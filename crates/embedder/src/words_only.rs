@@ -7,7 +7,7 @@ use foldback_core::{EmbedError, Embedder, Vectors};
 pub struct WordsOnly;
 
 impl WordsOnly {
-    /// The id of no model.
+    /// The id that stands for the absence of a model.
     pub const MODEL_ID: &str = "none";
 }
 

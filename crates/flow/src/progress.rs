@@ -14,7 +14,7 @@ pub(crate) fn step_todo(run: &StrategyRun<'_>, at: usize, attempt: u32) -> TodoI
 }
 
 fn step_name(todo: &TodoId, run: &str, at: usize, attempt: u32) -> String {
-    // Often a run is named like its todo.
+    // A run often has the name of its todo.
     let run = if run == todo.as_str() || run.is_empty() { "" } else { &format!("{run}:") };
     let attempt = if attempt > 1 { &format!(":try-{attempt}") } else { "" };
     format!("{run}step-{}{attempt}", at + 1)

@@ -35,7 +35,7 @@ impl HandOver for TodoHandOver {
                 "A stored part (store://<n>-<check>) or a block (b_<todo>_<nnn>) is expected, not {shown:?}. {NEXT}"
             ))
         })?;
-        // Inside the own todo a wrong check has an error of its own, so that a slip can be mended.
+        // Within the same todo a wrong check has an error of its own, so that a slip can be corrected.
         if let Reference::Payload { n, check, todo: of } = &reference
             && of == todo.id()
             && let Err(error) = memory.payloads.resolve(todo, &PayloadRef::local(*n, *check))

@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// After how long the indexes of forgotten todos are looked for again.
+/// How long to wait before the indexes of forgotten todos are looked for again.
 const SWEPT_AFTER: Duration = Duration::from_secs(600);
 
 /// Blocks wait this long for others, so that one index commit covers many.
@@ -105,7 +105,7 @@ impl Keeper {
         }
     }
 
-    /// Builds the todo's graph on another thread, unless that is building one; a due graph is
+    /// Builds the todo's graph on another thread, unless that thread is building one; a due graph is
     /// noticed again with the next batch.
     fn build_graph(&mut self, todo: &Todo) {
         if self.graph.as_ref().is_some_and(|graph| !graph.is_finished()) {

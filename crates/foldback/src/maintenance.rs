@@ -28,7 +28,7 @@ const STEP: usize = 512;
 /// write in progress.
 const ORPHAN_AGE: Duration = Duration::from_secs(3_600);
 
-/// How long to wait while another is at an index.
+/// How long to wait while another thread or process works on an index.
 const TURN: Duration = Duration::from_millis(10);
 
 /// The finding about a state that was rebuilt.

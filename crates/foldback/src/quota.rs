@@ -36,7 +36,7 @@ pub struct Quota {
     pub bytes: Option<u64>,
     /// Bytes of one part that is stored outside its message.
     pub payload_bytes: Option<u64>,
-    /// Todos of the store. With a limit of bytes, this is one of the store as a whole.
+    /// Todos of the store. Together with a limit of bytes per todo, this limits the store as a whole.
     pub todos: Option<u32>,
 }
 
@@ -76,7 +76,7 @@ impl Quota {
         self
     }
 
-    /// Returns the stricter of two limits, each.
+    /// Returns the stricter limit of each pair.
     #[must_use]
     pub fn and(&self, other: &Self) -> Self {
         fn least<T: Ord + Copy>(a: Option<T>, b: Option<T>) -> Option<T> {
@@ -277,7 +277,7 @@ impl Session {
     }
 }
 
-/// Beside the todo list and the redaction records.
+/// The record is beside the todo list and the redaction records.
 fn key(todo: &Todo) -> Key {
     Key { space: Space::Plan, todo: todo.no(), n: 4 }
 }

@@ -23,7 +23,7 @@ use sealed::{Removed, open, seal};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// The numbers of a todo's secrets, and what is sealed of the text around its messages: beside its todo list. What is
+/// The numbers of a todo's secrets, and what is sealed of the text around its messages, stored beside its todo list. What is
 /// sealed of a message follows these, by the message's number.
 const NUMBERS: u64 = 2;
 const ENVELOPE: u64 = 3;

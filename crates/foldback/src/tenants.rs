@@ -9,7 +9,7 @@ use foldback_kv::{Batch, Expect, Key, Space, retry};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// The record of all tenants, of the store itself.
+/// The record of all tenants, which is one of the store itself.
 const TENANTS: Key = Key { space: Space::Meta, todo: 0, n: 8 };
 
 /// No todo has this number. Its head counts the changes of the record, so that of two that are made at once the second
@@ -110,7 +110,7 @@ impl Tenants<'_> {
         })
     }
 
-    /// No longer lets a tenant in. The store still knows its name, which cannot be added, until it is
+    /// No longer lets a tenant in. The store still knows its name, which cannot be added again until it is
     /// [removed](Self::remove).
     ///
     /// # Errors

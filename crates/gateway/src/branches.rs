@@ -124,7 +124,7 @@ impl Branches {
         self.tree.tips().collect()
     }
 
-    /// Returns by what its branches are recognised: what precedes a message that follows the last one of a branch, or
+    /// Returns what its branches are recognised by: what precedes a message that follows the last one of a branch, or
     /// the first answer on it that the model gave here; and whether it is the last one.
     pub(crate) fn landmarks(&self) -> Vec<(Trail, bool)> {
         let mut is_answered: Vec<bool> = Vec::with_capacity(self.notes.len());

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long it may take where another gateway can be asked instead.
+/// How long an answer may take if another gateway can be asked instead.
 const READY_PATIENCE: Duration = Duration::from_secs(2);
 
 /// The variables by which clients find a provider, or a gateway in its place.

@@ -66,7 +66,7 @@ const MOST: usize = 256;
 pub(crate) enum Laid {
     Kept(usize),
     WithoutThoughts(usize),
-    /// Those of a message's recorded ones that are sent, with the JSON of what replaces each, and whether they lose the
+    /// The recorded parts of a message that are sent, with the JSON of what replaces each, and whether they lose the
     /// model's thinking.
     Parts(usize, Vec<(u64, Option<String>)>, bool),
     Added(String),

@@ -13,16 +13,16 @@ mod unheld;
 /// How many conversations of a family are held in memory at most: those that were used last. The store has them all.
 const MOST_MEMBERS: usize = 64;
 
-/// How many messages they may have. More are held of a few conversations only.
+/// How many messages these may have together. A few conversations are held whatever their size.
 const MOST_MESSAGES: usize = 50_000;
 
 /// How many conversations are held, whatever their size.
 const FEW_MEMBERS: usize = 8;
 
-/// Of how many conversations, those that began last, the store is asked when they were used.
+/// How many conversations, the latest to begin, the store is asked about for their last use.
 const MOST_SEEN: usize = 256;
 
-/// How many messages are read of one that is not opened: enough to recognise it.
+/// How many messages of a conversation that is not opened are read: enough to recognise it.
 const FEW_MESSAGES: usize = 64;
 
 /// The conversations of one agent of one session, each in a todo of its own; if the sender names no session,
@@ -56,8 +56,8 @@ impl Family {
         Ok(family)
     }
 
-    /// Reads the conversations that began since this was last read. Of these and those that are held, the ones that were
-    /// used last are held then.
+    /// Reads the conversations that began since this was last read. Afterwards, of these and the held ones, those that were
+    /// used last are held.
     fn read(&mut self, memory: &Memory) -> Result<(), Error> {
         let end = self.end(memory)?;
         let mut seen = Vec::new();
@@ -92,7 +92,7 @@ impl Family {
         Ok(())
     }
 
-    /// Reads by what a conversation is recognised.
+    /// Reads what a conversation is recognised by.
     fn look_at(&mut self, memory: &Memory, n: usize) -> Result<(), Error> {
         match memory.sent(&self.todo(n), 0, FEW_MESSAGES) {
             Ok(sent) => self.unheld.add(n, &Branches::of(&sent)),

@@ -1,4 +1,4 @@
-//! A request with less in it: what left is in the store, one call away.
+//! A request with less in it: what was left out is in the store, one call away.
 
 use crate::Api;
 use crate::branches::Standing;

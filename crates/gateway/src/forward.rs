@@ -149,8 +149,8 @@ fn continued(begun: Bytes, rest: axum::body::BodyDataStream) -> reqwest::Body {
     reqwest::Body::wrap_stream(stream::once(async { Ok(begun) }).chain(rest))
 }
 
-/// Passes the pieces on, with a copy for the recorder: up to the end of the gateway, which comes before that of an answer
-/// that takes too long.
+/// Passes the pieces on, with a copy for the recorder: until the gateway ends, even if the answer
+/// takes longer.
 fn copied<E>(
     pieces: impl Stream<Item = Result<Bytes, E>>,
     answering: Option<Answering>,

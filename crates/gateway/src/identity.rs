@@ -134,7 +134,7 @@ const EXAMPLES: [&str; 13] = [
     "f9168c5e-ceb2-4faa-b6bf-329bf39fa1e4",
 ];
 
-/// Returns whether a session's name is made of so much chance that no other sender has it and none can guess it: a UUID of
+/// Returns whether a session's name has so much randomness that no other sender has it and none can guess it: a UUID of
 /// version 4 or 7, or a name as OpenCode makes it. Every other name, also a UUID that is made from a name, typed or
 /// copied from a document, may be used by several people.
 fn is_random(session: &str) -> bool {
@@ -167,7 +167,7 @@ fn is_opencodes(name: &str) -> bool {
     is_time && is_chance && has_chance(chance)
 }
 
-/// Returns whether a name has as many different characters as chance gives it, and no run of four that a keyboard or an
+/// Returns whether a name has as many different characters as a random one has, and no run of four that a keyboard or an
 /// alphabet has: one that was typed, such as `00000000-0000-4000-8000-000000000001` or
 /// `12345678-1234-4234-8234-123456789abc`, has few, or such a run.
 fn has_chance(name: &str) -> bool {

@@ -18,10 +18,10 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::sync::{oneshot, watch};
 
-/// How often the end of the recorder's threads is looked for.
+/// The interval at which the recorder checks whether its threads have ended.
 const FINISHED_YET: Duration = Duration::from_millis(10);
 
-/// How many bytes may wait to be recorded. The next request of a conversation has what exceeds that again.
+/// How many bytes may wait to be recorded. What exceeds this comes again with the next request of its conversation.
 const MOST_WAITING: usize = 256 << 20;
 
 /// How many threads record. A conversation that has to wait delays only those that share its thread.
@@ -36,7 +36,7 @@ const RECORDED: Duration = Duration::from_secs(10);
 /// How long the end of the gateway waits for the copies of answers in progress.
 const LAST_COPIES: Duration = Duration::from_millis(500);
 
-/// After how long recording is tried again after a failure, if only recorded requests are passed on.
+/// How long after a failure recording is tried again, if only recorded requests are passed on.
 const AGAIN: Duration = Duration::from_secs(5);
 
 /// Records what was said, in threads of its own: all of one conversation in the same thread, in order. Whatever
@@ -213,7 +213,7 @@ impl Recorder {
         self.give(Job::Keep(Box::new(exchange)));
     }
 
-    /// Returns what becomes true when what was said so far is recorded, because the gateway ends.
+    /// Returns a flag that becomes true when what was said so far must be recorded, because the gateway is ending.
     pub(crate) fn ending(&self) -> watch::Receiver<bool> {
         self.shared.ending.subscribe()
     }

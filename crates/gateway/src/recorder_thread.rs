@@ -27,10 +27,10 @@ pub(crate) const SHORTEST: usize = 24 << 10;
 const MOST_FAMILIES: NonZeroUsize = NonZeroUsize::new(64).unwrap();
 const MOST_HELD: usize = 50_000;
 
-/// Of how many todos it is known whether the model may look things up.
+/// For how many todos it is remembered whether the model may look things up.
 const MOST_RECALLS: NonZeroUsize = NonZeroUsize::new(16_384).unwrap();
 
-/// How often a conversation is placed, if others write to it too.
+/// How often the recorder tries to place a conversation that others write to, too.
 const TRIES: usize = 4;
 
 /// Writes exchanges into a store, one after the other.

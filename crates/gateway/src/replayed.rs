@@ -111,7 +111,7 @@ mod tests {
             format!(r#"{{"role":"user","content":[{{"type":"text","text":"八 A"{mark}}}]}}"#)
         };
         let (plain, marked) = (blocks(""), blocks(&format!(",{mark}")));
-        // A mark leaves, and a mark comes.
+        // One mark is removed, and one is added.
         assert_eq!(chat(&marked, &plain), plain);
         assert_eq!(chat(&marked, text), plain);
         assert_eq!(chat(text, &marked), marked);

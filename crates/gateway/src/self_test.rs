@@ -39,8 +39,7 @@ type Provider = Arc<Mutex<Vec<Seen>>>;
 /// conversation is folded, what left is loaded again, and the ledger's sums are the provider's.
 ///
 /// # Errors
-/// When no gateway can be started.
-/// When no gateway can be started.
+/// When no gateway can be started. A failed check is not an error.
 pub async fn self_test(memory: Memory) -> Result<Vec<Check>, GatewayError> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let behind = format!("http://{}", listener.local_addr()?);

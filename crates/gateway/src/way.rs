@@ -1,4 +1,4 @@
-//! The way of a request to its provider, and what is sent on it.
+//! The route of a request to its provider, and what is sent along it.
 
 use crate::body::unpacked;
 use crate::check::Check;

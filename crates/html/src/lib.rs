@@ -68,7 +68,7 @@ pub fn decoded<'b>(bytes: &'b [u8], said: Option<&str>) -> (Cow<'b, str>, bool) 
     (text, had_errors)
 }
 
-/// Returns the text that a person would read of HTML, if it can be parsed before `end`. Headings begin with `#`.
+/// Returns the text that a person would read in HTML, if it can be parsed before `end`. Headings begin with `#`.
 ///
 /// # Errors
 /// When it takes too long, or its elements are nested too deeply.

@@ -20,7 +20,7 @@ pub enum InspectorError {
     )]
     Taken(SocketAddr),
     /// The address cannot be listened on.
-    #[error("listening on {address}")]
+    #[error("could not listen on {address}")]
     Bind {
         /// The address.
         address: SocketAddr,

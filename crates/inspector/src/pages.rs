@@ -39,7 +39,7 @@ pub(crate) struct Assets {
 impl Assets {
     pub(crate) fn new(drawing: &dyn Drawing) -> Self {
         let (drawn, shared) = (drawing.scripts(), SHARED.concat());
-        // In a block, two functions of one name are an error, where the later one would take the place of the other.
+        // In a block, two functions of one name are an error; elsewhere the later one would replace the earlier one.
         let scope = |code: &[&str]| format!("\"use strict\";\n{{\n{}}}\n", code.concat());
         let of_session = OF_SESSION.concat();
         Self {

@@ -272,7 +272,7 @@ pub enum Error {
         /// The system's or the server's message.
         detail: String,
     },
-    /// A server is there, and does not let this be done: its message says which right or which database is missing.
+    /// The server refuses the operation: its message says which right or which database is missing.
     #[error("the database {} refused: {detail}", path.display())]
     Refused {
         /// The database's name.
@@ -280,7 +280,7 @@ pub enum Error {
         /// The server's message.
         detail: String,
     },
-    /// A server is there, and a store in it would not keep what the store promises, or is not the one that was opened.
+    /// The server answers, but a store in it would not keep the store's promises, or is not the one that was opened.
     #[error("the database {} cannot be used: {detail}", path.display())]
     Unfit {
         /// The database's name.

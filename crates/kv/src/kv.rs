@@ -138,7 +138,7 @@ pub trait Kv: Send + Sync {
     ///
     /// # Errors
     ///
-    /// As `head` and `scan`: for what is damaged first. The rest stays readable alone.
+    /// As `head` and `scan`, for the first damage found. The rest can still be read separately.
     fn scan_each(
         &self,
         todo: u32,

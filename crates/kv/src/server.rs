@@ -24,7 +24,7 @@ impl Server {
         Self { url: url.into(), tenant: None }
     }
 
-    /// Returns the address of a tenant's store in the same database, in place of the store that is no tenant's.
+    /// Returns the address of a tenant's store in the same database, in place of the store that belongs to no tenant.
     #[must_use]
     pub fn with_tenant(mut self, tenant: impl Into<Option<TenantId>>) -> Self {
         self.tenant = tenant.into();

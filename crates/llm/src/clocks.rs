@@ -38,7 +38,7 @@ pub struct ClockError {
 
 /// Finds the clocks in a text, in order: times with seconds and their date, in the forms of ISO
 /// 8601, of mail, of English and of Chinese; times alone and Unix times directly after words for
-/// "now". Not clocks are dates without a time, times to the minute, versions, durations, order
+/// "now". The following are not clocks: dates without a time, times to the minute, versions, durations, order
 /// numbers, and what is given as an example.
 fn find_clocks(text: &str) -> Vec<Clock> {
     let mut clocks: Vec<Clock> = Vec::new();

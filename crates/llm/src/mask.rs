@@ -37,7 +37,7 @@ pub struct Mask {
     pub preferred: Option<String>,
 }
 
-/// Whether a tool is called.
+/// Whether a tool may, must or must not be called.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CallMode {

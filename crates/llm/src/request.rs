@@ -169,7 +169,7 @@ pub struct Sampling {
     pub max_tokens: Option<u32>,
     /// Texts that end the answer.
     pub stop: Vec<String>,
-    /// For providers that give the same answer for the same seed.
+    /// The seed, for providers that give the same answer for the same seed.
     pub seed: Option<u64>,
 }
 

@@ -16,13 +16,13 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TokenPrices {
-    /// A million tokens of input without any use of the cache.
+    /// The price of a million input tokens that do not involve the cache.
     pub input: f64,
-    /// A million tokens of output.
+    /// The price of a million output tokens.
     pub output: f64,
-    /// A million tokens that are read from the cache.
+    /// The price of a million tokens that are read from the cache.
     pub cached_read: f64,
-    /// A million tokens that are written into the cache.
+    /// The price of a million tokens that are written into the cache.
     pub cached_write: f64,
 }
 

@@ -212,7 +212,7 @@ fn named(arguments: &str) -> Option<TodoId> {
     Some(reference.todo().clone())
 }
 
-/// Returns the folders of these addresses. The root of the file system is where a client works that has no folder.
+/// Returns the folders of these addresses. A client without a folder works in the root of the file system.
 fn folders<'a>(uris: impl Iterator<Item = &'a str>) -> Place {
     let folders = uris.filter_map(uri::folder).filter(|folder| folder.as_path() != Path::new("/"));
     let folders: Vec<PathBuf> = folders.collect();

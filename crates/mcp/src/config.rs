@@ -209,7 +209,7 @@ impl WrittenServer {
             if command.trim().is_empty() {
                 return wrong("has an empty command; the name or path of a program");
             }
-            // A path may contain spaces, the name of a program does not.
+            // A path may contain spaces; the name of a program does not.
             let first = command.split_whitespace().next().unwrap_or_default();
             if first.len() < command.trim().len() && !first.contains(['/', '\\']) {
                 return wrong(&format!(

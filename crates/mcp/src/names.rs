@@ -9,7 +9,7 @@ const LONGEST: usize = 64;
 const CHECK: usize = 6;
 
 /// The beginnings of the names of the agent's own tools, and of tools that reach the machine; a server
-/// may have such a name, its tools may not.
+/// may have such a name, but its tools may not.
 const FAMILIES: [&str; 15] = [
     "ask",
     "delegate",

@@ -1,4 +1,4 @@
-//! The context policies by name: foldback's own, and those of others.
+//! The context policies by name: foldback's own, and third-party ones.
 //!
 //! A [`Policy`] decides what is sent to a model. [`Policy::names`] lists them all, [`Policy::named`] finds one, a
 //! [`PolicyChoice`] is a user's choice, and [`Policy::open`] returns a context over a memory. This is the only list:

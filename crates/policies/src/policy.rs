@@ -10,7 +10,7 @@ use std::time::Duration;
 /// A policy that decides what is sent to a model.
 #[derive(Clone, Copy, Debug)]
 pub enum Policy {
-    /// A policy of others.
+    /// A third-party policy.
     Baseline(&'static Baseline),
     /// The memory, with the smallest view at all times: its default.
     Foldback,
@@ -119,7 +119,7 @@ impl Policy {
 
     /// Opens the context of a todo under this policy, which resumes where it was: all messages are kept in `memory`,
     /// and a todo may be opened under another policy each time. For foldback's own policies it is the todo's session,
-    /// whose view is that of the memory's [options](Self::options); a policy of others receives the conversation first.
+    /// whose view is that of the memory's [options](Self::options); a third-party policy receives the conversation first.
     ///
     /// # Errors
     /// When the memory fails.

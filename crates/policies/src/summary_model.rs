@@ -1,4 +1,4 @@
-//! Summaries that a model writes, for the policies of others that have some.
+//! Summaries that a model writes, for third-party policies that use summaries.
 
 use foldback_baselines::Counters;
 use foldback_baselines::stm_ltm::{Compression, Compressor, Note, NoteKind, Written};

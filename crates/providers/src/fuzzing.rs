@@ -19,7 +19,7 @@ fn draft() -> Draft {
 /// Reads a streamed answer in pieces of this many bytes.
 ///
 /// # Errors
-/// As a model that answers so.
+/// The error that a model gives for such an answer.
 pub fn stream(provider: Provider, bytes: &[u8], piece: usize) -> Result<ChatResponse, ModelError> {
     let mut events = Events::new(LONGEST);
     let mut frames = Vec::new();
@@ -44,7 +44,7 @@ pub fn stream(provider: Provider, bytes: &[u8], piece: usize) -> Result<ChatResp
 /// Reads a whole answer; `None` if the text is not JSON.
 ///
 /// # Errors
-/// As a model that answers so.
+/// The error that a model gives for such an answer.
 pub fn whole(provider: Provider, text: &str) -> Option<Result<ChatResponse, ModelError>> {
     let answer = json::parse(text)?;
     Some(match provider {

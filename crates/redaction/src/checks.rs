@@ -123,7 +123,7 @@ fn is_more_than_words(text: &str, small: &str) -> bool {
     words.split(['_', '-', '.', '/', ':', '@']).any(is_mixed)
 }
 
-/// Parts of formats, patterns and versions. In these `%`, `$`, `*`, `+`, `^` and `~` are no sign of a password.
+/// Parts of formats, patterns and versions. In these `%`, `$`, `*`, `+`, `^` and `~` are not a sign of a password.
 const TEMPLATES: [&str; 12] =
     ["%s", "%d", "%v", "${", "$(", "{{", "a-z", "A-Z", "0-9", ".*", "@^", "@~"];
 

@@ -26,7 +26,7 @@ pub struct Finding {
 /// How many times a text may be escaped: for example a call's arguments that contain JSON within JSON.
 const LEVELS: usize = 3;
 
-/// The secrets of a text, in order. They do not overlap.
+/// Returns the secrets of a text, in order. They do not overlap.
 #[must_use]
 pub fn find(text: &str) -> Vec<Finding> {
     let mut found = Vec::new();
@@ -60,7 +60,7 @@ fn unescaped(text: &str) -> String {
     text
 }
 
-/// All kinds of secrets, each once.
+/// Returns all kinds of secrets, each once.
 pub fn kinds() -> impl Iterator<Item = &'static str> {
     let names = NAMES.iter().map(|name| name.kind);
     let mut kinds: Vec<_> = SHAPES.iter().map(|shape| shape.kind).chain(names).collect();

@@ -16,7 +16,7 @@ pub fn mark(kind: &str, number: u32) -> String {
 static MARK: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"\[redacted ([a-z0-9-]{1,40})(?: ([0-9]{1,10}))?\]").ok());
 
-/// Whether a text contains a mark.
+/// Returns whether a text contains a mark.
 #[must_use]
 pub fn has_marks(text: &str) -> bool {
     text.contains("[redacted ") && MARK.as_ref().is_some_and(|mark| mark.is_match(text))

@@ -1,6 +1,6 @@
 //! A bound on the work that a hostile text causes.
 //!
-//! Each occurrence of a secret's beginning is read for its own sake. In a text that is nothing but beginnings, each could
+//! Each occurrence of a secret's beginning is read separately. In a text that is nothing but beginnings, each could
 //! be read up to the end, and the work would grow with the square of the length. Therefore a kind of secret may read
 //! only a few times as much as there is text. From then on its occurrences are read less and less far.
 

@@ -116,7 +116,7 @@ impl Compiled {
         Some((whole.clone(), found.get(1).map_or(whole, |found| found.range())))
     }
 
-    /// How many bytes a secret goes on behind what was compared with its form: a long one is replaced as a whole.
+    /// Returns how many bytes a secret continues after what was compared with its form: a long one is replaced as a whole.
     fn more(&self, rest: &str, end: usize, compared: usize) -> usize {
         // The last escape may have been cut.
         if end + LONGEST_ESCAPE < compared {
@@ -129,5 +129,5 @@ impl Compiled {
     }
 }
 
-/// The longest run of backslashes, with the letter behind it, before a line of a key.
+/// The longest run of backslashes, with the letter after it, before a line of a key.
 const LONGEST_ESCAPE: usize = 16;

@@ -147,7 +147,7 @@ impl Cut {
     }
 }
 
-/// The length of a line `-----END ..`, also behind the sign of a line that was removed.
+/// The length of a line `-----END ..`, also after the sign of a line that was removed.
 fn end_of(rest: &[u8]) -> Option<usize> {
     let dashes = rest.iter().take_while(|byte| **byte == b'-').count();
     let name = rest.get(dashes..)?.strip_prefix(b"END ")?;

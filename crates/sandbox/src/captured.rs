@@ -30,13 +30,13 @@ impl Captured {
         self.omitted += (rest.len() - kept.len() + over) as u64;
     }
 
-    /// How many bytes were left out.
+    /// Returns how many bytes were left out.
     #[must_use]
     pub fn omitted(&self) -> u64 {
         self.omitted
     }
 
-    /// The bytes that were kept.
+    /// Returns the bytes that were kept.
     #[must_use]
     pub fn bytes(&self) -> Vec<u8> {
         self.head.iter().chain(&self.tail).copied().collect()

@@ -21,7 +21,7 @@ pub struct Finished {
 }
 
 impl Finished {
-    /// Whether output was left out.
+    /// Returns whether output was left out.
     #[must_use]
     pub fn truncated(&self) -> bool {
         self.stdout.omitted() > 0 || self.stderr.omitted() > 0

@@ -43,7 +43,7 @@ impl Sandbox {
     }
 
     /// Lets what is under this path be read, run, written, created and removed: including what others run from there
-    /// later, such as git the programs in `.git/hooks`.
+    /// later, such as the programs in `.git/hooks`, which git runs.
     ///
     /// Nothing below it can be kept from being written: a [`read`](Self::read) of a path inside adds nothing.
     #[must_use]

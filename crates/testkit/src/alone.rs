@@ -5,7 +5,7 @@ use std::process::Command;
 /// Returns the command that runs the test of this binary with this name (`module::test`) alone, and shows what it
 /// prints.
 ///
-/// A test that needs another process starts itself so, with something in the environment that tells it there to play
+/// A test that needs another process starts itself in this way, with an environment variable that tells it to play
 /// the other part. No test is for the other part only: started by hand, it would do nothing and pass.
 ///
 /// # Panics

@@ -1,4 +1,4 @@
-//! A PostgreSQL server for a test: made in a temporary folder, asked on loopback, and stopped with the test.
+//! A PostgreSQL server for a test: made in a temporary folder, reachable on loopback, and stopped with the test.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test says so by stopping")]
 

@@ -21,7 +21,7 @@
 //! @2025-01-01T10:00:00Z     from here on messages carry a time: this one, then a second more each
 //! @+6m                      the clock advances by a number of s, m, h or d; `@-5s` sets it back
 //! @off                      from here on messages carry no time
-//! !words                    what happens between two messages and is none; only [`steps`] returns it
+//! !words                    what happens between two messages and is not one; only [`steps`] returns it
 //! ```
 //!
 //! In a text, `[big 5000]` is replaced by 5,000 bytes of numbered lines of words, always the same;
@@ -49,7 +49,7 @@ pub enum Step {
 pub fn transcript(script: &str) -> Vec<Message> {
     let message = |step| match step {
         Step::Message(message) => message,
-        Step::Event(event) => panic!("!{event} is no message; `script::steps` returns it"),
+        Step::Event(event) => panic!("!{event} is not a message; `script::steps` returns it"),
     };
     steps(script).into_iter().map(message).collect()
 }

@@ -19,7 +19,7 @@ impl ToolError {
         Self { kind: ToolErrorKind::Transient, message: message.into() }
     }
 
-    /// Creates an error for a call that another attempt does not help.
+    /// Creates an error for a call that would fail again.
     #[must_use]
     pub fn permanent(message: impl Into<String>) -> Self {
         Self { kind: ToolErrorKind::Permanent, message: message.into() }

@@ -19,7 +19,7 @@ pub struct Acknowledged {
 }
 
 impl Acknowledged {
-    /// Takes a line that a child has printed. A line that the child's end cut off is skipped.
+    /// Takes a line that a child has printed. A line that was cut off when the child ended is skipped.
     pub fn hear(&mut self, line: &str) {
         let mut words = line.split(' ');
         let number = |words: &mut std::str::Split<'_, char>| words.next()?.parse::<u64>().ok();

@@ -41,7 +41,7 @@ enum Part {
     Other,
 }
 
-/// Reads JSON, and gives up at what is none.
+/// Reads JSON, and gives up at anything that is not JSON.
 struct Reader<'j> {
     rest: &'j str,
 }
@@ -188,7 +188,7 @@ mod tests {
         check("[{},[]]", "[ { } , [ ] ]", true);
         check(r#"{"a":1,"a":2}"#, r#"{"a":2}"#, true);
         check(r#"{"a":{}}"#, r#"{"a":{},"b":1}"#, false);
-        // Keys are compared as texts, and what is no JSON as it is.
+        // Keys are compared as texts, and text that is not JSON is compared as it is.
         check(r#"{"\u0061":1}"#, r#"{"a":1}"#, true);
         for broken in ["", "{", "{\"a\"", "[1,", "\"x", "{a:1}", "[1 2]", "{} {}"] {
             assert_eq!(comparable(broken), broken);

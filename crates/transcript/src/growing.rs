@@ -103,7 +103,7 @@ impl Growing {
         self.known = None;
     }
 
-    /// Returns whether what is around the messages is known less far than the messages.
+    /// Returns whether the text around the messages was read less far than the messages themselves.
     #[must_use]
     pub fn is_behind(&self) -> bool {
         let is_log = |known: &Known| matches!(known.nature, Nature::Log(_));

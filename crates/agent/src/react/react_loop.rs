@@ -150,7 +150,7 @@ impl<'a> ReactLoop<'a> {
                 Next::Again => unusable = 0,
                 Next::Unusable(message) => {
                     unusable += 1;
-                    // A run that is resumed after it asks again.
+                    // A run that is resumed afterwards asks again.
                     if unusable >= settings.max_unusable && !self.is_known {
                         return ended(Stop::ModelFailed { message });
                     }
@@ -313,7 +313,7 @@ impl<'a> ReactLoop<'a> {
     }
 
     /// Returns what follows from an answer that repeats itself until it is cut off. A run that is resumed
-    /// after it asks again.
+    /// afterwards asks again.
     fn endless(&self, stop: &StopReason, text: &str) -> Option<Next> {
         if *stop != StopReason::Length || self.is_known {
             return None;

@@ -123,7 +123,7 @@ impl Tool for RecordedTool {
         &self.spec
     }
 
-    /// Returns the time after which the recorded call was abandoned; a little more for those that were not.
+    /// Returns the time after which the recorded call was abandoned; for one that was not, a little more than it took.
     fn timeout(&self, arguments: &str) -> Option<Duration> {
         let calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
         let call = calls.iter().find(|call| call.arguments == arguments)?;

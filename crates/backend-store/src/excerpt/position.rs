@@ -47,5 +47,5 @@ impl FromStr for Position {
 
 /// The error for a text that is not a [`Position`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no place in a payload: one looks like 12, or 12+4096 inside a long line")]
+#[error("{0:?} is not a place in a payload: one looks like 12, or 12+4096 inside a long line")]
 pub struct PositionError(String);

@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 pub(super) fn open_file(path: &Path, options: &OpenOptions) -> Result<Option<File>, Error> {
     let refuse = |what| Err(Error::Refused { path: path.to_owned(), what });
     let before = match fs::symlink_metadata(path) {
-        Ok(found) if !found.is_file() => return refuse("it is a link or no plain file"),
+        Ok(found) if !found.is_file() => return refuse("it is a link or not a plain file"),
         Ok(found) => found,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(Error::io("look at", path, error)),

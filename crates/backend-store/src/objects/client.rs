@@ -147,7 +147,7 @@ impl Client {
         Ok(numbers)
     }
 
-    /// Removes objects. One that is gone already is no error.
+    /// Removes objects. One that is already gone is not an error.
     pub(super) fn delete(&self, paths: Vec<Path>) -> Result<(), Error> {
         let Some(first) = paths.first().cloned() else { return Ok(()) };
         let store = self.store();
@@ -172,7 +172,7 @@ impl Client {
             let missing = io::Error::new(io::ErrorKind::NotFound, "it was written a moment ago");
             return Err(self.failed("look at", &path, missing));
         };
-        // Taken last: if the requests were slow, the time there seems earlier, which keeps more.
+        // Our time is taken last: if the requests were slow, the service's time seems earlier, and more is kept.
         let here = SystemTime::now();
         let there = SystemTime::from(found.last_modified);
         Ok(match there.duration_since(here) {

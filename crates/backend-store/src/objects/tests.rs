@@ -220,7 +220,7 @@ fn bs9_a_request_that_fails_is_an_error_and_loses_nothing() {
     }
 }
 
-/// The object was put, or the upload completed, and the answer was lost: that is no failure. Any other answer may be
+/// The object was put, or the upload completed, and the answer was lost: that is not a failure. Any other answer may be
 /// lost, too.
 #[test]
 fn bs9_an_answer_that_is_lost_loses_nothing() {
@@ -379,7 +379,7 @@ fn bs9_a_backup_leaves_out_what_a_forgotten_todo_left() {
     }
 }
 
-/// An object that is removed while it is copied, as when its todo is forgotten, is no failure of the copy.
+/// An object that is removed while it is copied, as when its todo is forgotten, does not make the copy fail.
 #[test]
 fn bs9_an_object_that_vanishes_while_it_is_copied_is_left_out() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Limits of time for HTTP requests: a service that accepts a request and says nothing is found to be away.
+//! Time limits for HTTP requests: a service that accepts a request and says nothing is found to be away.
 
 use async_trait::async_trait;
 use object_store::ClientOptions;

@@ -26,7 +26,7 @@ pub(super) fn trouble(error: &StoreError) -> Error {
             Some(HttpErrorKind::Timeout) => {
                 (ErrorKind::NotConnected, "the object store did not answer in time")
             }
-            _ => (ErrorKind::Other, "the object store did not do it"),
+            _ => (ErrorKind::Other, "the object store failed"),
         },
     };
     Error::new(kind, format!("{what} ({})", printable(&error.to_string())))

@@ -53,7 +53,7 @@ impl Client {
             }
         };
         let done = Upload { client: self, path: &path, id: &id, begun }.put(file, size);
-        // Where ending it fails, too, the note stays, and a sweep ends the upload.
+        // If ending it fails too, the note stays, and a sweep ends the upload.
         if done.is_ok() || matches!(self.abort(&path, &id), Ok(Ok(()))) {
             drop(self.delete(vec![note]));
         }
@@ -70,10 +70,10 @@ impl Client {
         Ok(at)
     }
 
-    /// Ends the upload that a note is about. One that is complete or ended already is no error.
+    /// Ends the upload that a note is about. One that is already complete or ended is not an error.
     pub(super) fn end_upload(&self, todo: u32, note: &Path) -> Result<(), Error> {
         let Some(bytes) = self.whole(note)? else { return Ok(()) };
-        // What is no note of ours ends nothing.
+        // A note that is not ours ends no upload.
         let Ok(UploadNote { object, upload }) = serde_json::from_slice(&bytes) else {
             return Ok(());
         };

@@ -52,7 +52,7 @@ fn defines(text: &str, fits: &dyn Fn(&str) -> bool) -> String {
     let mut out = String::new();
     let mut left_out = 0;
     let mut seen = BTreeSet::new();
-    // A name after the first megabyte is no help in a preview.
+    // A name after the first megabyte does not help in a preview.
     let head = text.get(..floor(text, 1 << 20)).unwrap_or(text);
     for (word, name) in head.lines().filter_map(|line| defined_name(without_number(line))) {
         // A method that many classes have counts once.
@@ -241,7 +241,7 @@ mod tests {
             prop_assert!(Estimate.count(&shown) <= most);
             let shown = preview(&bytes, kind, most, &Characters);
             prop_assert!(Characters.count(&shown) <= most);
-            // A kind that does not match the bytes is no reason to fail.
+            // A kind that does not match the bytes is not a reason to fail.
             for kind in [PayloadKind::Json, PayloadKind::Code, PayloadKind::Log, PayloadKind::Binary] {
                 prop_assert!(Estimate.count(&preview(&bytes, kind, most, &Estimate)) <= most);
             }

@@ -73,7 +73,7 @@ fn ask(
     Ok(answers)
 }
 
-/// Returns how many tokens the first messages of a conversation take together in a request, as o200k
+/// How many tokens the first messages of a conversation take together in a request, as o200k
 /// counts them.
 struct Sizes(Vec<u64>);
 

@@ -106,7 +106,7 @@ struct Taken<'a> {
     values: Vec<(String, u32)>,
 }
 
-/// Returns the first message in which each value occurs: in any part, in a part that is not large, and
+/// The first message in which each value occurs: in any part, in a part that is not large, and
 /// in a message that is not the model's.
 #[derive(Default)]
 struct Firsts {

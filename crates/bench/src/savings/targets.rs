@@ -35,7 +35,7 @@ pub struct Target {
 pub struct OfFacts {
     /// The number of facts.
     pub facts: u64,
-    /// The number of those that not only the model's own words contained.
+    /// The number of facts that occurred elsewhere than in the model's own words.
     pub not_own: u64,
     /// The share that could have been visible or recalled at all.
     pub ceiling: f64,

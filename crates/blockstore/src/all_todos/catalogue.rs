@@ -131,7 +131,7 @@ impl Catalogue {
         })
     }
 
-    /// Removes the volumes for which this holds; all their todos are examined again.
+    /// Removes the volumes for which `goes` returns true; all their todos are examined again.
     pub(super) fn drop_where(&mut self, goes: impl Fn(&Volume) -> bool) -> Vec<u64> {
         let (gone, kept) = std::mem::take(&mut self.volumes).into_iter().partition(|v| goes(v));
         self.volumes = kept;
@@ -142,7 +142,7 @@ impl Catalogue {
         gone.iter().map(|volume| volume.number).collect()
     }
 
-    /// Returns which blocks of which todos the volumes hold, without those of these numbers.
+    /// Returns which blocks of which todos the volumes hold, leaving out the volumes in `without`.
     pub(super) fn covered(&self, without: &FxHashSet<u64>) -> Covered {
         let volumes = self.volumes.iter().filter(|volume| !without.contains(&volume.number));
         let mut by_todo: FxHashMap<u32, Vec<Run>> = FxHashMap::default();
@@ -154,7 +154,7 @@ impl Catalogue {
     }
 }
 
-/// Returns which blocks of which todos are indexed.
+/// The blocks of each todo that are indexed.
 #[derive(Default)]
 pub(super) struct Covered {
     by_todo: FxHashMap<u32, Vec<Run>>,

@@ -49,13 +49,13 @@ pub struct AllTodosRequest<'a> {
 }
 
 impl<'a> AllTodosRequest<'a> {
-    /// Asks what `request` asks.
+    /// Puts the question of `request` to all todos.
     #[must_use]
     pub fn new(request: SearchRequest<'a>) -> Self {
         Self { request, source: None, folder: None, is_exhaustive: false }
     }
 
-    /// Returns the request.
+    /// Returns the question.
     #[must_use]
     pub fn query(&self) -> &'a str {
         self.request.query()

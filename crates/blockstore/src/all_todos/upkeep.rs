@@ -42,7 +42,7 @@ pub struct CaughtUp {
     pub indexed: u64,
     /// How many are still in none.
     pub waiting: u64,
-    /// Whether another process or thread was already at it.
+    /// Whether another process or thread was already doing this.
     pub busy: bool,
 }
 
@@ -61,7 +61,7 @@ impl AllTodos {
         let mut done = CaughtUp::default();
         let Some(folder) = &self.folder else { return Ok(done) };
         loop {
-            // What changed is looked for in every todo that did.
+            // Each round examines every changed todo, so none is begun once this is stopped.
             if !is_forced && self.stopped.load(Ordering::Relaxed) {
                 return Ok(done);
             }

@@ -23,7 +23,7 @@ pub struct Maintained {
     pub graph_built: bool,
     /// Whether the copy of the index in a store that several machines use was brought up to date.
     pub published: bool,
-    /// Whether another process or thread was already at it.
+    /// Whether another process or thread was already doing this.
     pub busy: bool,
     /// Whether the index holds something that the truth does not, so that it was left for
     /// [`doctor`](crate::BlockStore::doctor) to report.

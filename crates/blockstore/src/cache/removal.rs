@@ -74,7 +74,7 @@ pub(super) fn remove(folder: &Folder) -> Result<(), Error> {
     let gone = gone_root(folder);
     let mut tries = 100;
     loop {
-        // Until it has not reappeared meanwhile.
+        // Repeated until the folder no longer reappears.
         let renamed = delete(&gone).and_then(|()| std::fs::rename(folder.root(), &gone));
         match renamed.map_err(|error| (error.kind(), error)) {
             Err((ErrorKind::NotFound | ErrorKind::NotADirectory, _)) => return Ok(()),

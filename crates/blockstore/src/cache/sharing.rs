@@ -14,7 +14,7 @@ const LOOKED_AFTER: Duration = Duration::from_secs(600);
 
 impl Cache {
     /// Takes the copy of the todo's index from the store, if a search would otherwise read many more blocks, up to
-    /// `last`. A copy that cannot be taken is no error: the blocks are read.
+    /// `last`. A copy that cannot be taken is not an error: the blocks are read instead.
     pub(super) fn take_copy(&self, todo: &Todo, folder: &Folder, state: &mut State, last: u32) {
         let least = self.config.index_after_blocks.max(state.blocks / GROWTH as u32);
         let known = if state.blocks == 0 { 0 } else { state.blocks.saturating_add(least) };

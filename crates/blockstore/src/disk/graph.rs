@@ -250,7 +250,7 @@ impl Loaded {
         (hnsw.get_nb_point() == head.rows).then_some(Self { hnsw })
     }
 
-    /// About the `count` rows that are nearest to a unit vector.
+    /// Returns about `count` of the rows that are nearest to a unit vector.
     pub(crate) fn nearest(&self, vector: &[f32], count: usize) -> Vec<usize> {
         let largest = vector.iter().fold(f32::MIN_POSITIVE, |max, value| max.max(value.abs()));
         let codes: Vec<u8> =

@@ -279,7 +279,7 @@ impl DiskIndex {
         Ok(found)
     }
 
-    /// Every term of the passages at these places, for comparison with the truth.
+    /// Returns every term of the passages at these places, for comparison with the truth.
     pub(crate) fn passage_terms_of(&self, places: Range<u32>) -> Result<TermsOf, Damage> {
         let mut found = TermsOf::new();
         for segment in &self.segments {

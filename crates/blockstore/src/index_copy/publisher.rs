@@ -21,14 +21,14 @@ pub(crate) struct Publisher<'a> {
     folder: &'a Folder,
 }
 
-/// What came of publishing.
+/// The outcome of publishing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Published {
     /// The copy in the store is that of the index now.
     Written,
     /// It was recent enough.
     Recent,
-    /// Another writer is at it, or the process is about to end.
+    /// Another writer is publishing, or the process is about to end.
     Left,
 }
 

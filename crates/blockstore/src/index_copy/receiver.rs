@@ -43,7 +43,7 @@ impl<'a> Receiver<'a> {
     }
 
     /// Writes the files of the copy into the folder, in the place of those that are there. Returns `false` if the copy
-    /// is not whole: it may be being replaced. One that is damaged is removed, so that it is written anew.
+    /// is not whole: another writer may be replacing it. One that is damaged is removed, so that it is written anew.
     pub(crate) fn receive(&self, lock: &Lock, folder: &Folder) -> Result<bool, Error> {
         let failed = |error: std::io::Error| index_error(folder, "received", &error);
         let received = Received::begin(lock, folder).map_err(failed)?;

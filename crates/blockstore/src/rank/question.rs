@@ -142,7 +142,7 @@ impl Question {
         self.exact_terms | self.passage_exact_terms != 0
     }
 
-    /// What exact hits add to the score of a block with these terms.
+    /// Returns what exact hits add to the score of a block with these terms.
     pub(crate) fn bonus(&self, held: Held) -> f64 {
         if self.ranking != Ranking::Fused || !self.has_names() {
             return 0.0;

@@ -85,7 +85,7 @@ impl Chunker {
         // few messages loose; otherwise the messages before a unit that is too large to share a block.
         let (min, behind) = (self.config.min(), starts.iter().filter(|start| start.0 <= max));
         let (len, joint) = *behind.skip(1).max_by_key(|(len, joint)| {
-            // If it is too small anyhow, as much as can be sealed.
+            // A block that is too small in any case takes as much as can be sealed.
             let fits = *len >= min;
             (fits, if fits { joint.completes() } else { 0 }, fits && total - len >= LOOSE, *len)
         })?;

@@ -40,7 +40,7 @@ struct CostJson<'a> {
 struct PolicyJson<'a> {
     policy: &'a str,
     about: &'a str,
-    /// Whether prices chose it.
+    /// Whether the policy was chosen by prices.
     auto: bool,
 }
 

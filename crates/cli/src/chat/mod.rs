@@ -83,7 +83,7 @@ impl Chat<'_> {
         Ok(())
     }
 
-    /// Shows the partners of the conversation, and refuses one that could not be worked on.
+    /// Shows the conversation, its policy and its model, and refuses a conversation that cannot be worked on.
     fn greet(&mut self) -> Result<(), CliError> {
         run::tell_of_project(&self.desk);
         let place = self.place()?;

@@ -55,7 +55,7 @@ impl Backup {
             let dir = style::paint(style::NAME, text::plain(&dir));
             out.line(format!("copied: {} in {dir}", text::bytes(bytes)))?;
         }
-        // The copy is made, whatever can be read of the tenants.
+        // The copy is complete even if the tenants cannot be read.
         let tenants = memory.tenants().list().unwrap_or_default();
         match tenants.iter().filter(|tenant| tenant.is_let_in()).count() as u64 {
             0 => {}

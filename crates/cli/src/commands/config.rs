@@ -18,7 +18,7 @@ use std::path::PathBuf;
 /// foldback.toml. docs/settings.md explains each setting. API keys are never shown.
 ///
 /// JSON: [{"key", "value", "source", "default"}]; `source` is "built-in", a file with its line, an environment
-/// variable or a flag; `default` is there if `value` is null, and says in words what then holds.
+/// variable or a flag; `default` is there if `value` is null, and says in words what applies then.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Config {
@@ -48,7 +48,7 @@ pub(super) struct Row {
     pub(super) key: String,
     value: Value,
     pub(super) source: String,
-    /// What holds, in words, if no value is set or built in.
+    /// What applies, in words, if no value is set or built in.
     #[serde(skip_serializing_if = "Option::is_none")]
     default: Option<String>,
 }
@@ -75,7 +75,7 @@ impl Row {
     }
 }
 
-/// What holds if nothing is said, in words; of the store its folder.
+/// What applies, in words, if nothing is set; for the store, its folder.
 fn default(key: &Key) -> Option<String> {
     let folder = || store::usual().map(|folder| folder.display().to_string());
     let is_store = key.to_string() == "memory.store";

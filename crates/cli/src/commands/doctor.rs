@@ -25,7 +25,7 @@ use serde::Serialize;
 /// found.
 ///
 /// With --gateway it checks a gateway instead: the one at this URL or, without a URL, one of its own over an empty
-/// store, which it sends requests through to a provider of its own. In both cases it also checks the environment for
+/// store, through which it sends requests to a provider of its own. In both cases it also checks the environment for
 /// base URLs that do not answer, and for proxies that requests to this machine would go through. FOLDBACK_GATEWAY_TOKEN
 /// holds the token of a gateway that needs one.
 ///

@@ -17,7 +17,7 @@ use std::io::ErrorKind;
 ///
 /// Without `--todo`, `--tenant NAME` deletes the tenant: its token, all its todos, and its store.
 ///
-/// At a terminal, what goes is shown, and deleted once you have agreed; with --json, and without a terminal on stdin, nothing
+/// At a terminal, the deletion is shown, and made once you have agreed; with --json, and without a terminal on stdin, nothing
 /// is asked.
 ///
 /// From then on, no search finds anything of it. `compact` removes its bytes from the files. What was typed in
@@ -88,7 +88,7 @@ impl Forget {
     }
 }
 
-/// Asks whether to delete this. A disk may be too full to look into the store; then only its name is shown.
+/// Asks whether to delete this. The disk may be too full for the store to be read; then only the name is shown.
 fn agreed(
     what: Result<String, CliError>,
     name: impl Display,
@@ -131,7 +131,7 @@ fn of_todo(todo_id: &TodoId, globals: &Globals) -> Result<String, CliError> {
 fn of_tenant(tenant: &TenantId, globals: &Globals) -> Result<String, CliError> {
     let own = match store::open_for_reading(globals) {
         Ok(own) => own,
-        // There may be something left of it.
+        // Parts of the tenant may still be there.
         Err(CliError::NotFound(_)) => return Ok(format!("what is left of the tenant {tenant}")),
         Err(error) => return Err(error),
     };
@@ -160,11 +160,11 @@ fn forget_tenant(tenant: &TenantId, globals: &Globals, out: &Output) -> Result<O
     let all = globals.of_tenant(None);
     let keeper = open(&all)?;
     let mut is_there = keeper.tenants().list()?.iter().any(|known| known.id == *tenant);
-    // First of all nobody is let in any more. Its name stays until everything is gone.
+    // First, the tenant's token stops working. Its name stays until everything is gone.
     keeper.tenants().shut_out(tenant)?;
     let dir = store::tenants(&all)?.join(tenant.as_str());
     is_there |= dir.exists();
-    // What is left of a folder may be no store.
+    // The remains of a folder may not be a store.
     let todos = match open(&Globals { adds_tenant: true, ..globals.clone() }) {
         Ok(own) => forget_todos(&own, globals)?,
         Err(CliError::NotFound(_)) => 0,
@@ -181,7 +181,7 @@ fn forget_tenant(tenant: &TenantId, globals: &Globals, out: &Output) -> Result<O
     if !is_there {
         return Err(CliError::NotFound(format!("there is no tenant {tenant}")));
     }
-    // Runs, the ledger, indexes and files of payloads, and the records, if they are not in a database.
+    // This deletes runs, the ledger, indexes, payload files and, unless they are in a database, the records.
     match std::fs::remove_dir_all(&dir) {
         Err(source) if source.kind() != ErrorKind::NotFound => {
             let what = format!("the folder {} could not be deleted", dir.display());

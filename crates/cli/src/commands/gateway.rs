@@ -19,10 +19,10 @@ use std::time::Duration;
 /// agent's own key is passed on and never stored. Each conversation is recorded into a todo of its own, which `foldback
 /// todos`, `search`, `load` and `export` read.
 ///
-/// It serves only programs on this machine, until Ctrl-C or SIGTERM; a second one does not wait for answers in progress.
+/// It serves only programs on this machine, until Ctrl-C or SIGTERM; a second signal does not wait for answers in progress.
 /// Any other address needs a token, which clients send as `x-foldback-token`, or `--tenants`. A conversation that cannot be recorded is
-/// passed on all the same; a note and the header `x-foldback-notice` say so. A database that is away when the gateway
-/// begins is tried again, until it is there.
+/// passed on all the same; a note and the header `x-foldback-notice` say so. If the database is unreachable when the gateway
+/// starts, the gateway retries until it answers.
 ///
 /// JSON, once it listens: {"listening", "url", "anthropic", "openai", "recording"}; `listening` and `url` are both its
 /// address
@@ -56,14 +56,14 @@ pub(crate) struct Gateway {
 #[derive(Serialize)]
 struct GatewayJson<'a> {
     listening: &'a str,
-    /// The same: the key's older name.
+    /// The same address, under the key's older name.
     url: &'a str,
     anthropic: String,
     openai: String,
     recording: bool,
 }
 
-/// How long to wait before a database that was away is tried again.
+/// How long to wait before an unreachable database is tried again.
 const AGAIN: Duration = Duration::from_secs(5);
 
 impl Gateway {

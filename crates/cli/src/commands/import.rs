@@ -18,8 +18,8 @@ use std::path::PathBuf;
 /// Write recorded conversations into the store
 ///
 /// Each conversation goes into the todo of its own id; an id that is not valid for a todo is mapped to a readable one
-/// and kept. A conversation without an id goes into the todo of its file's name; further ones of the file get their
-/// line as well. Among conversations with the same id, one that is the beginning of another is skipped; of the others
+/// and kept. A conversation without an id goes into the todo of its file's name; for further ones, the name also has their
+/// line number. Among conversations with the same id, one that is the beginning of another is skipped; of the others
 /// the one that the store has, or else the first, keeps the id, and the rest go into todos named by that id and their
 /// file's name. All inputs are read before anything is written. A conversation that an earlier import left half-way, or
 /// that has grown since, continues where it stopped. A log that went back to an earlier point, or was rewritten after
@@ -38,7 +38,7 @@ use std::path::PathBuf;
 /// With --watch, existing messages are recorded, and then what other programs write, until Ctrl-C: each message once,
 /// whatever happens to the files. A line counts once it is ended, and a response once the log says that it is complete.
 /// A conversation that went back to an earlier point, or was rewritten after the same beginning, continues in its todo
-/// after everything there. One that begins differently from its todo goes into a todo of its name and a number. What
+/// after everything there. One that begins differently from its todo goes into a todo named after it, with a number added. What
 /// cannot be read is reported and skipped. Blocks close as they do while an agent works; `foldback import` closes the
 /// last one. If nobody reads its output any more, the command ends with an error and exit code 1.
 ///
@@ -62,7 +62,7 @@ pub(crate) struct Import {
     todo: Option<TodoId>,
 
     /// Report damaged lines, files that hold no conversation, and unreadable files in a folder, and
-    /// continue after them; a conversation whose todo holds something else is then no error
+    /// continue after them; a conversation whose todo holds something else is then not an error
     #[arg(long)]
     lenient: bool,
 

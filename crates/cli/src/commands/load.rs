@@ -175,7 +175,7 @@ impl Load {
         if let Reference::Payload { n, check, todo: of } = reference
             && of == todo.id()
         {
-            // In the own todo, a wrong check is reported as such.
+            // Within the same todo, a wrong check is reported as such.
             memory.payloads().resolve(&todo, &PayloadRef::local(*n, *check))?;
         }
         self.locate(memory, reference)?;

@@ -63,7 +63,7 @@ pub(crate) struct Run {
 const EXAMPLES: &str = "\
 Examples:
   foldback run --demo
-  foldback run --model gpt-5.6-mini \"Find out why the tests fail, and mend it\"
+  foldback run --model gpt-5.6-mini \"Find out why the tests fail, and fix them\"
   FOLDBACK_BASE_URL=http://127.0.0.1:8000/v1 foldback run --model qwen3-32b --context full \"...\"
   foldback run --todo find-out-why-the-tests-ab3fk \"And which of them are slow?\"
   foldback sessions

@@ -39,8 +39,8 @@ enum Task {
 /// Add a tenant, and print its token
 ///
 /// The token is shown once; only a digest of it is stored. Clients of the gateway send it as `x-foldback-token`, and
-/// `foldback wrap` takes it from FOLDBACK_GATEWAY_TOKEN. In a copy that `foldback backup` made, this gives a tenant that the
-/// original had a new, empty store.
+/// `foldback wrap` takes it from FOLDBACK_GATEWAY_TOKEN. In a copy that `foldback backup` made, this gives a tenant of the
+/// original a new, empty store.
 ///
 /// JSON: {"tenant", "token"}
 #[derive(Args)]
@@ -96,9 +96,9 @@ struct Show {
 #[derive(Args)]
 struct List {}
 
-/// Have the database show and take a tenant's rows for its own connections alone
+/// Have the database restrict a tenant's rows to the tenant's own connections
 ///
-/// Every statement names the rows of one tenant. With this, the server judges the same again, by row-level security. The
+/// Every statement names the rows of one tenant. With this, the server checks this again, by row-level security. The
 /// role of the address must own the tables. Where a pooler is in front of the server, it must keep a connection's settings:
 /// docs/scaling.md.
 ///
@@ -222,7 +222,7 @@ impl Add {
             )));
         }
         own.maintenance().set_quota(&self.limits.quota())?;
-        // Last, so that no request comes before everything is there.
+        // This comes last, so that no request arrives before everything is there.
         let token = match known {
             Some(_) => memory.tenants().renew(&self.name)?,
             None => memory.tenants().let_in(&self.name)?,
@@ -288,7 +288,7 @@ impl Show {
         let (mut todos, mut messages) = (0, 0);
         for todo in own.todos(None, usize::MAX)? {
             todos += 1;
-            // One that is damaged counts as a todo without messages.
+            // A damaged todo counts as one without messages.
             messages += own.len(&todo).unwrap_or(0);
         }
         let tenant = TenantJson {

@@ -23,7 +23,7 @@ pub(super) struct Script {
     pace: Duration,
 }
 
-/// A turn, or several, of which the first whose sights are all present is taken.
+/// One turn or several; the first one whose sights are all present is used.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Turns {
@@ -34,7 +34,7 @@ enum Turns {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Turn {
-    /// What it has to have seen, by the name under which it is filled in.
+    /// What the turn must have seen, by the name under which this is filled in.
     #[serde(default)]
     see: BTreeMap<String, Sight>,
     /// Its words.
@@ -96,7 +96,9 @@ impl Script {
                 Err(sight) => missing = sight,
             }
         }
-        Err(format!("the turn {name} of {agent} speaks of {missing}, which is not to be seen"))
+        Err(format!(
+            "the turn {name} of {agent} speaks of {missing}, which its request does not show"
+        ))
     }
 }
 
@@ -257,6 +259,9 @@ mod tests {
     #[test]
     fn what_is_not_to_be_seen_cannot_be_said() {
         let error = asked("trip", "trip/react/2", &[]).unwrap_err();
-        assert_eq!(error, "the turn react/2 of main speaks of lines, which is not to be seen");
+        assert_eq!(
+            error,
+            "the turn react/2 of main speaks of lines, which its request does not show"
+        );
     }
 }

@@ -13,19 +13,19 @@ use std::fs;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long what was read of the tenants counts: so long is a token taken that was replaced meanwhile.
+/// How long the tenants that were read remain valid: a replaced token is accepted for this long.
 const KNOWN_FOR: Duration = Duration::from_secs(5);
 
-/// The same for a token that is not among theirs.
+/// The same for a token that no tenant has.
 const UNKNOWN_FOR: Duration = Duration::from_secs(1);
 
 /// How long a request waits for the store, if its token was good when the store was read last.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// How long, if it was not.
+/// How long a request waits for the store otherwise.
 const LONGEST: Duration = Duration::from_secs(10);
 
-/// How long the tenants that were read last are answered while the store is away.
+/// How long the tenants that were read last are answered while the store is unreachable.
 const WITHOUT_STORE: Duration = Duration::from_secs(10 * 60);
 
 /// How many characters a token has.

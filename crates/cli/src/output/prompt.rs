@@ -81,7 +81,8 @@ pub(crate) fn print(
         let mark = if at >= volatile { "changes from call to call" } else { "" };
         message::print(out, at as u64 + 1, shown, mark)?;
         if prompt.cache_marks.contains(&at) {
-            let line = "┄┄┄┄ cache mark: from call to call, what is above stays, until a fold";
+            let line =
+                "┄┄┄┄ cache mark: what is above stays the same from call to call, until a fold";
             out.line(style::paint(style::DIM, text::fit(line, out.width())))?;
         }
     }

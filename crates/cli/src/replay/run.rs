@@ -36,7 +36,7 @@ pub(crate) enum Stop {
 /// The live view's size is reported about this often.
 const SIZES: usize = 8;
 
-/// But not more often than after this many messages.
+/// The least number of messages between two such reports.
 const SIZE_STEP: usize = 6;
 
 /// Replays a conversation into its todo. If the todo already has its beginning, the replay continues there.

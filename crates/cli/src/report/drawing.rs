@@ -50,10 +50,13 @@ impl Replaying {
         let messages = memory.len(todo)?;
         let too_large = if messages > MESSAGES_MOST as u64 {
             let most = thousands(MESSAGES_MOST as u64);
-            Some(format!("has {} messages, and one of over {most}", thousands(messages)))
+            Some(format!(
+                "has {} messages, more than the {most} that can be drawn, so it",
+                thousands(messages)
+            ))
         } else if exceeds(memory, todo, messages, BYTES_MOST)? {
             let most = format!("{} MB", BYTES_MOST / 1_000_000);
-            Some(format!("has over {most} of messages, and such a one"))
+            Some(format!("has over {most} of messages, too many to draw, so it"))
         } else {
             None
         };

@@ -66,7 +66,7 @@ fn together(one: (u64, Option<f64>), other: (u64, Option<f64>)) -> Option<f64> {
 mod tests {
     use super::*;
 
-    /// A known part is not the whole.
+    /// A sum with an unknown part is unknown.
     #[test]
     fn a_cost_is_told_where_that_of_every_call_is_known() {
         let calls = |cost| {

@@ -9,7 +9,7 @@ use foldback_core::{
 use foldback_policies::{Policy, Summaries};
 use std::sync::Arc;
 
-/// A context whose messages are counted, with its children's.
+/// A context whose messages, and those of its children, are counted.
 pub(crate) struct MeteredContext {
     context: Box<dyn ContextManager>,
     meter: Arc<Meter>,

@@ -138,7 +138,7 @@ impl Runs {
                     RunState::Running => return Err(is_at_work(todo)),
                     _ => runs.push(folder),
                 },
-                // What it is cannot be read, but its name says whose it is.
+                // The run cannot be read, but its name says which conversation it belongs to.
                 Err(_) if folder.is_named_after(todo) => runs.push(folder),
                 _ => {}
             }

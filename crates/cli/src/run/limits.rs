@@ -112,7 +112,7 @@ impl Limits {
         }
     }
 
-    /// A limit that lets a run continue that has spent this: with as much again, and at least twice the old limit. Time
+    /// A limit with which a run that has spent this can continue: as much again, and at least twice the old limit. Time
     /// starts anew by itself.
     pub(crate) fn raised(self, resource: Resource, account: &Account) -> Option<String> {
         let more = |bound: u64, spent: u64| bound.saturating_add(bound.max(spent));
@@ -138,7 +138,7 @@ impl Limits {
         self.max_steps
     }
 
-    /// A limit on steps that lets a run continue that has reached the old one.
+    /// A limit on steps with which a run that has reached the old one can continue.
     pub(crate) fn more_steps(self) -> Option<String> {
         self.max_steps.map(|steps| format!("--max-steps {}", steps.saturating_mul(2)))
     }

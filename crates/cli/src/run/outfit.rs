@@ -1,4 +1,4 @@
-//! An agent's outfit: in a small window it has few tools, short instructions, and small results.
+//! What an agent is given: in a small window, few tools, short instructions and small results.
 
 use foldback::{Options, ViewConfig};
 use foldback_reference_agent::{ReadyAgent, ReferenceAgent};
@@ -9,15 +9,15 @@ const SMALL: usize = 8_192;
 /// The families of built-in tools that an agent has in a small window.
 const FEW: [&str; 2] = ["file", "shell"];
 
-/// A result is stored outside if it takes more than one of this many parts of the window; while it is new, it is shown
-/// whole up to one of fewer parts.
+/// A result is stored outside if it takes more than one part in `OFFLOADED_PART` of the window; while it is new, it is shown
+/// whole up to one part in `FRESH_PART`.
 const OFFLOADED_PART: usize = 32;
 const FRESH_PART: usize = 8;
 
 /// The name for all tools.
 pub(super) const ALL: &str = "all";
 
-/// An agent's outfit, from the flags and the model's window.
+/// What an agent is given, from the flags and the model's window.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Outfit {
     tools: Tools,
@@ -50,7 +50,7 @@ impl Outfit {
         Self { tools, is_short: is_small, window }
     }
 
-    /// Fits out the agent.
+    /// Equips the agent.
     pub(crate) fn fit(&self, agent: ReferenceAgent) -> ReferenceAgent {
         let agent = match &self.tools {
             Tools::All => agent,

@@ -155,7 +155,7 @@ mod tests {
         }
     }
 
-    /// So that a section that is appended to it is not there twice.
+    /// A section that is appended to the file must not be there twice.
     #[test]
     fn the_commented_file_says_nothing_and_is_toml() {
         let file = commented_file();

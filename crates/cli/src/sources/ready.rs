@@ -15,7 +15,7 @@ pub(super) fn ready(
     now: SystemTime,
 ) -> usize {
     let all = conversation.messages.len();
-    // A time to come is one of another clock.
+    // A time in the future comes from another clock.
     let is_recent = |at: SystemTime| now.duration_since(at).map_or(true, |age| age < REST);
     if !written.is_some_and(is_recent) {
         return all;

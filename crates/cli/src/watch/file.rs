@@ -45,7 +45,7 @@ enum Content {
 }
 
 impl Content {
-    /// Has it read from its beginning when it has changed.
+    /// Makes the next look read the file from its beginning if it has changed.
     fn forget(&mut self) {
         match self {
             Self::Lines(growing) => growing.forget(),
@@ -137,7 +137,7 @@ impl WatchedFile {
         self.read(memory, out, report)
     }
 
-    /// Has it read again the next time.
+    /// Makes the next look read the file again.
     fn forget(&mut self) {
         self.stamp = None;
         self.content.forget();

@@ -16,7 +16,7 @@ fn lv11_an_image_counts_as_one_in_any_order_of_its_keys() {
     let sorted = format!(
         r#"{{"source":{{"data":"{data}","media_type":"image/png","type":"base64"}}, "type": "image"}}"#
     );
-    // A result with an image at its end is no image.
+    // A result with an image at its end is not an image.
     let text = "结果".repeat(20_000);
     let result = format!(
         r#"{{"type":"tool_result","content":[{{"type":"text","text":"{text}"}},{{"source":{{"type":"url","url":"u"}},"type":"image"}}]}}"#

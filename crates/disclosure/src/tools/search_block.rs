@@ -88,7 +88,7 @@ pub(crate) fn request(arguments: &Arguments) -> SearchRequest<'_> {
         .until(arguments.until("until"))
 }
 
-/// Returns the blocks that answer these words, with nothing further about them; `None` if none does. And
+/// Returns the blocks that answer these words, with nothing further about them; `None` if none does. Also returns
 /// what was not searched.
 pub(crate) fn search(
     recall: &RecallSource<'_>,

@@ -35,7 +35,7 @@ impl SearchElsewhere {
     }
 
     /// Returns the answer of these hits, the best first, each with the source of its todo. About
-    /// `waiting` messages were not searched, and what else was not.
+    /// `waiting` messages were not searched; `not_searched` names the other parts.
     ///
     /// # Errors
     /// When the store fails.

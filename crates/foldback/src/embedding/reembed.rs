@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// A batch ends after this many messages, or this many vectors: about a second of a larger model.
+/// A batch ends after this many messages, or this many vectors: about one second of work for a larger model.
 const BATCH_MESSAGES: usize = 64;
 const BATCH_VECTORS: usize = 64;
 
@@ -61,7 +61,7 @@ pub(crate) struct Work {
     pub(crate) lock: Option<PathBuf>,
 }
 
-/// Is called with the progress.
+/// The function that is called with the progress.
 pub(crate) type Report<'a> = &'a mut dyn FnMut(EmbeddingProgress);
 
 /// A turn at the work in progress.
@@ -69,13 +69,13 @@ struct Course<'a, 'r> {
     stop: &'a AtomicBool,
     report: Option<Report<'r>>,
     progress: EmbeddingProgress,
-    /// How many messages were looked at, ...
+    /// How many messages were examined.
     looked: u64,
-    /// ... how many batches were written, ...
+    /// How many batches were written.
     batches: u64,
-    /// ... how many texts the model refused since the last that it took, ...
+    /// How many texts the model has refused since the last one that it accepted.
     refused_in_a_row: u32,
-    /// ... and what it refused.
+    /// The refused messages, each with its error.
     refused: Vec<String>,
 }
 

@@ -68,7 +68,7 @@ pub(super) fn remember(kv: &dyn Kv, embedder: &dyn Embedder, choice: &Choice) ->
 }
 
 /// Brings the record of a store that is opened for writing into line with the embedder in use: a new
-/// built-in table replaces an older one, and an embedder that was given becomes the own embedder of
+/// built-in table replaces an older one, and an embedder that was given becomes the embedder of
 /// a new store.
 pub(crate) fn adopt(kv: &dyn Kv, embedder: &dyn Embedder, is_new: bool) -> Result<(), Error> {
     let model = embedder.model_id();

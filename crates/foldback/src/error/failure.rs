@@ -16,7 +16,7 @@ pub(crate) enum Failure {
     /// Payloads failed.
     #[error(transparent)]
     Payloads(#[from] foldback_backend_store::Error),
-    /// A recall tool failed in a way that the model cannot mend.
+    /// A recall tool failed in a way that the model cannot correct.
     #[error(transparent)]
     Recall(#[from] foldback_disclosure::Error),
     /// The chunker was given a setting that makes no sense.

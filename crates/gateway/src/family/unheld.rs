@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 /// How many landmarks of conversations are kept: a conversation without branches has two.
 const MOST_LANDMARKS: usize = 16_384;
 
-/// What the conversations are recognised by that the store alone holds.
+/// What identifies the conversations that only the store holds.
 #[derive(Default)]
 pub(super) struct Unheld {
     /// The landmarks, each with the number of its conversation, and whether it was the last message of a branch.

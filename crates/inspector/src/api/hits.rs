@@ -59,7 +59,7 @@ struct Explained {
     relevance: f64,
     /// What the better of the two neighbouring blocks added to the score.
     neighbours: f64,
-    /// What it added that work with tools has just seen the block.
+    /// What was added because work with tools has just seen the block.
     recent: f64,
     /// What was added because the question names the days of the block.
     dated: f64,
@@ -90,7 +90,7 @@ struct Term {
 /// The most characters of a message that a hit shows.
 const TEXT_CHARS: usize = 4_000;
 
-/// The most messages of a block that a hit shows: blocks are shorter but for rare ones.
+/// The most messages of a block that a hit shows: almost all blocks are shorter.
 const MESSAGES_MOST: usize = 200;
 
 impl HitRow {

@@ -36,9 +36,9 @@ pub(crate) struct PayloadPart {
     payload: PayloadRow,
     first_line: u64,
     last_line: u64,
-    /// The lines; null for bytes that are no text.
+    /// The lines; null for bytes that are not text.
     text: Option<String>,
-    /// The bytes, if they are no text.
+    /// The bytes, if they are not text.
     base64: Option<String>,
     /// Where the rest begins, as `lines` takes it; null if this is all that was asked for.
     next: Option<String>,

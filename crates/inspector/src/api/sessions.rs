@@ -195,7 +195,7 @@ pub(crate) async fn one(
 ) -> Result<Json<Session>, ApiError> {
     let todo = session_id(&id)?;
     let one = reading(shared, move |shared| {
-        // A session that does not exist is an error, although damage is none here.
+        // A session that does not exist is an error, although damage is not one here.
         shared.memory.len(&todo)?;
         noted(shared, Some(&todo), "inspect", &[])?;
         let savings = shared.sessions.savings(&todo)?;

@@ -191,7 +191,7 @@ impl Own {
                 Some(("connections", number)) => {
                     own.connections = match number.parse() {
                         Ok(number @ 1..=1000) => number,
-                        _ => return Err(wrong("its connections are no number from 1 to 1000")),
+                        _ => return Err(wrong("its `connections` is not a number from 1 to 1000")),
                     };
                 }
                 _ => {

@@ -35,7 +35,7 @@ const LIMIT: Duration = Duration::from_secs(15);
 /// How many bytes are sent in a second at least, and how long they may take at most.
 const BYTES_A_SECOND: u64 = 256 << 10;
 const MOST_SECONDS: u64 = 10 * 60;
-/// How many numbers a deletion spans whose time nobody knows.
+/// A deletion that spans this many numbers or more may take any length of time.
 const MANY: i64 = 1_000;
 
 /// A batch, ready to be sent as often as needed.
@@ -53,7 +53,7 @@ pub(super) struct Draft {
     limit: Duration,
 }
 
-/// What came of a commit.
+/// The outcome of a commit.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
     /// It is durable, and this is the last commit of its slot, or was when it was made.
@@ -177,7 +177,7 @@ impl Draft {
         in_order(steps).await
     }
 
-    /// Returns what came of a commit by the answers to its statements. `None` if an earlier try has made it.
+    /// Returns the outcome of a commit, judged by the answers to its statements. `None` if an earlier try has made it.
     fn outcome(
         &self,
         answers: Vec<(Step, Result<Option<i64>, ClientError>)>,

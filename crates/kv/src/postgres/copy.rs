@@ -28,7 +28,7 @@ impl Postgres {
             }
         }
         let copy = open::open_engine(dir, Engine::Sqlite, Mode::ReadWrite)?;
-        // An incomplete copy is no store: its format file comes last.
+        // An incomplete copy is not a store: its format file comes last.
         let format = dir.join("FORMAT");
         fs::remove_file(&format).map_err(writing("remove", &format))?;
         let fault = |fault: super::fault::Fault| fault.into_error(&self.pool.address.name);
@@ -54,7 +54,7 @@ impl Postgres {
             self.slots,
             |step| lease.ask(step).map_err(|fault| fault.into_error(name)),
             |(place, stored)| {
-                // What is no record is a finding of a check, and stays behind.
+                // A row that is not a record is a finding of a check, and is not copied.
                 let Some(key) = key_of(self.slots, place) else { return Ok(()) };
                 let value = crate::record::open(key, &stored);
                 let value = value.map_err(|detail| Error::Corrupt { key, detail })?;

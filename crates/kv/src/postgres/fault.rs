@@ -116,7 +116,7 @@ impl Fault {
             }
             code if kind_of(code) == Kind::InTheWay => Error::Busy { path, doing: "others wrote" },
             code if kind_of(code) == Kind::Cut => Error::Unreachable { path, detail },
-            // Who asks, for what, and with which rights.
+            // Error classes of a wrong role, a missing database, and missing rights or objects.
             code if ["28", "3D", "42"].iter().any(|class| code.code().starts_with(class)) => {
                 Error::Refused { path, detail }
             }

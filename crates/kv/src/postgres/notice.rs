@@ -25,9 +25,9 @@ const AGAIN: Duration = Duration::from_millis(500);
 
 #[derive(Default)]
 pub(super) struct Notices {
-    /// Whether one is about to be sent.
+    /// Whether a notice is about to be sent.
     is_due: Arc<AtomicBool>,
-    /// Whether the server knows none.
+    /// Whether the server does not support notices.
     are_unknown: Arc<AtomicBool>,
     /// Whether old tokens are being removed.
     is_forgetting: Arc<AtomicBool>,
@@ -61,9 +61,9 @@ impl Notices {
         let (teller, address) = (self.teller.clone(), pool.address.clone());
         pool.io.begin(async move {
             tokio::time::sleep(APART).await;
-            // A waiting reader reads the counter without a notice, too, so one that fails is let go.
+            // A waiting reader reads the counter without a notice, too, so a notice that fails is not repeated.
             let mut teller = teller.lock().await;
-            // Not before the last one is sent, so that no more than one waits.
+            // Cleared only once the last notice is sent, so that no more than one waits.
             is_due.store(false, Ordering::Release);
             let Some(session) = connected(&mut teller, &address).await else { return };
             // Nobody waits until this is on a disk.
@@ -90,7 +90,7 @@ impl Notices {
             return;
         }
         let (is_forgetting, address) = (self.is_forgetting.clone(), pool.address.clone());
-        // A process that ends now waits for it a moment.
+        // A process that ends now waits for it for a moment.
         let counted = pool.io.count();
         pool.io.begin(async move {
             let _counted = counted;

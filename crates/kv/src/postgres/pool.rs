@@ -95,7 +95,7 @@ impl Pool {
         self.once_while(LONGEST, is_taken_for_lost, what)
     }
 
-    /// Asks once. Where the limit is over without an answer, it is waited for once more as long as `is_at_it` says that
+    /// Asks once. If the limit passes without an answer, the caller waits again for as long as `is_at_it` says that
     /// the server is still working on it, up to [`LONGEST`].
     pub(super) fn once_while<T: Send + 'static>(
         &self,

@@ -126,7 +126,7 @@ pub(super) fn open(pool: &Pool, mode: Mode) -> Result<(String, Slots), Error> {
     Ok((pool.address.id.get_or_init(|| id).clone(), slots))
 }
 
-/// Returns the id of the store that is no tenant's.
+/// Returns the id of the store that belongs to no tenant.
 fn own_id(pool: &Pool) -> Result<String, Error> {
     let id = pool.ask(|client| -> Asked<Option<String>> {
         Box::pin(async move {

@@ -20,7 +20,7 @@ use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::Type;
 
-/// The setting by which a connection says whose it is.
+/// The setting by which a connection names its tenant.
 pub(super) const SETTING: &str = "foldback.tenant";
 
 /// How many commits a slot of a forgotten tenant is said to have. No writer expects fewer than -1.

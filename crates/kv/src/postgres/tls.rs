@@ -39,7 +39,7 @@ impl Tls {
                 for authority in found {
                     let added = trusted.add(authority);
                     added.map_err(|error| {
-                        wrong(format!("holds a certificate that is not one: {error}"))
+                        wrong(format!("holds something that is not a certificate: {error}"))
                     })?;
                 }
             }
@@ -57,7 +57,7 @@ impl Tls {
         let config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(|error| Error::Address {
-                detail: format!("no version of TLS is left: {error}"),
+                detail: format!("no version of TLS can be used: {error}"),
             })?;
         let config = config.with_root_certificates(trusted).with_no_client_auth();
         Ok(Self(TlsConnector::from(Arc::new(config))))

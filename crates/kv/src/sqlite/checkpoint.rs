@@ -135,7 +135,7 @@ fn run(file: &Path, poisoned: &AtomicBool, heard: &Receiver<usize>) {
                 }
                 continue;
             }
-            // An idle store keeps one connection less.
+            // An idle store keeps one connection fewer.
             Work::Empty => truncate(&opened),
         };
         match emptied {

@@ -5,7 +5,7 @@ use super::slope::{Slope, cells};
 use foldback_bench::Sheet;
 use serde::Serialize;
 
-/// Returns the size of a step on a ladder; `None` for a step of the other one.
+/// A function that returns the size of a step on a ladder; `None` for a step of the other one.
 pub(super) type Of = fn(&Step) -> Option<f64>;
 
 /// The ladders: the name of each, what its steps count, and the size of a step.

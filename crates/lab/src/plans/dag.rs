@@ -80,9 +80,9 @@ pub const LADDER: [(Family, usize); 8] = [
 
 /// The maximum number of recorded plans per set that both schedulers run in wall-clock time.
 const RECORDED_MOST: usize = 14;
-/// The minimum time of a tool, in milliseconds ...
+/// The minimum time of a tool, in milliseconds.
 const TOOL_LEAST: f64 = 10.0;
-/// ... and the factor up to the maximum; times are uniform in their logarithm.
+/// The factor from the minimum time of a tool to the maximum; times are uniform in their logarithm.
 const TOOL_SPREAD: f64 = 10.0;
 
 impl Dags {

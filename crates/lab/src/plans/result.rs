@@ -107,7 +107,7 @@ pub struct Totals {
     pub tokens_react: u64,
     /// The tokens of the requests with one plan.
     pub tokens_one_plan: u64,
-    /// The speed-up of one plan if a model call takes as long as a tool's.
+    /// The speed-up of one plan if a model call takes as long as a tool call.
     pub speedup: f64,
 }
 
@@ -125,7 +125,7 @@ pub struct SetFigures {
     pub width: f64,
     /// The mean makespan relative to the critical path.
     pub makespan_mean: f64,
-    /// The worst makespan relative to the critical path.
+    /// The id of the plan with the worst makespan relative to its critical path.
     pub worst: String,
     /// The forms in which the plans were written, read back and run.
     pub forms: Forms,

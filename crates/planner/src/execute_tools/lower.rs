@@ -11,7 +11,7 @@ use crate::{
 use foldback_tool::ToolSpec;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The number of pairs of calls that wait for each other that a block may have: two groups of 1,000
+/// The most pairs of calls in a block of which one waits for the other: those of two groups of 1,000
 /// calls, one after the other. Larger blocks are refused before they take memory, whatever the limits
 /// of plans are.
 const PAIRS_MOST: usize = 1_000_000;
@@ -35,7 +35,7 @@ pub(super) fn lower(text: &str, at: usize, block: Block<'_>, catalog: &Catalog) 
     lowering.group(&block.root, &[], &mut Vec::new());
     if lowering.pairs > PAIRS_MOST {
         let message = format!(
-            "more than {PAIRS_MOST} pairs of calls wait for each other; expected smaller groups"
+            "in more than {PAIRS_MOST} pairs of calls one waits for the other; expected smaller groups"
         );
         lowering.note(FindingKind::OverLimit, at, message);
         // Some of their dependences were left out, so none of them may run.

@@ -28,8 +28,8 @@
 //! reference may be bare. Child elements also bind by name if all of them are named like parameters.
 //! Any other text is the tool's primary argument: the declared one, else the only parameter, else the
 //! only required one. No text means no arguments. An object nested deeper than 128 levels is refused,
-//! and so are groups nested that deep; so is a block in which more than a million pairs of calls wait
-//! for each other.
+//! and so are groups nested that deep; so is a block in which one call waits for the other in more than
+//! a million pairs.
 //!
 //! **Nothing runs from a block that is not closed.** That is why calls are returned when their block
 //! has closed, and not before.

@@ -39,7 +39,7 @@ impl Schedule {
         }
     }
 
-    /// Makes a step with nothing left to wait for ready, reached or skipped; returns whether it was
+    /// Marks a step that has nothing left to wait for as ready, reached or skipped; returns whether it was
     /// skipped.
     pub(super) fn admit(&mut self, place: usize, closed: &mut Vec<StepId>) -> bool {
         let node = &mut self.nodes[place];

@@ -85,7 +85,7 @@ impl Schedule {
         Ok(closed)
     }
 
-    /// Skips what had not started when a step failed with `FailFast` that is added only later: a step of
+    /// Skips what had not started when a step that is added only later failed with `FailFast`: a step of
     /// a plan beside this one. It leaves the same steps unchanged as
     /// [`restore_beside`](Self::restore_beside), and returns those that are skipped.
     pub fn halt_beside(&mut self, failed: StepId, anchors: &[StepId]) -> Vec<StepId> {

@@ -40,7 +40,11 @@ pub(super) fn child<'a>(schema: &'a Value, segment: &PathSegment) -> Child<'a> {
     let may_be = |kind| types.is_empty() || types.contains(kind);
     let is_not = || {
         let types: Vec<&str> = types.iter().copied().collect();
-        Child::Missing(format!("is {}, it has no `{}`", types.join(" or "), plain_segment(segment)))
+        Child::Missing(format!(
+            "is {}, so it has no `{}`",
+            types.join(" or "),
+            plain_segment(segment)
+        ))
     };
     match segment {
         PathSegment::Key(key) if may_be("object") => property(object, key),
@@ -93,7 +97,7 @@ fn depends(schema: &Map<String, Value>) -> bool {
 fn item(schema: &Map<String, Value>, place: usize) -> Child<'_> {
     let most = schema.get("maxItems").and_then(Value::as_u64);
     if let Some(most) = most.filter(|most| usize::try_from(*most).is_ok_and(|most| place >= most)) {
-        return Child::Missing(format!("has at most {most} items, there is no `[{place}]`"));
+        return Child::Missing(format!("has at most {most} items, so there is no `[{place}]`"));
     }
     let list = |key| schema.get(key).and_then(Value::as_array);
     let first = list("prefixItems").or_else(|| list("items"));

@@ -152,7 +152,7 @@ impl<'a> Validator<'a> {
         self.progress.and_then(|progress| progress.get(id)).is_some_and(Executed::has_value)
     }
 
-    /// Reports each tool whose schema cannot be used once.
+    /// Reports once each tool whose schema cannot be used.
     fn check_schemas<'s>(
         &self,
         steps: impl IntoIterator<Item = &'s Step>,

@@ -25,7 +25,7 @@ impl Scope<'_> {
     }
 }
 
-/// Reports references to calls that are not certain to end before. (References to itself, to later and
+/// Reports references to calls that may not have ended by then. (References to itself, to later and
 /// to unknown calls are reported elsewhere.)
 pub(super) fn check_order(plan: &Plan, findings: &mut Findings) {
     let mut pairs = Vec::new();

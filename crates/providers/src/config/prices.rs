@@ -45,7 +45,7 @@ fn openai_read(name: &str) -> f64 {
 
 /// Returns the shortest prefix that providers cache, in tokens, by the families in Anthropic's and
 /// OpenAI's lists (docs.anthropic.com/en/docs/build-with-claude/prompt-caching,
-/// platform.openai.com/docs/guides/prompt-caching). Self-hosted servers are taken to be alike.
+/// platform.openai.com/docs/guides/prompt-caching). Self-hosted servers are assumed to do the same.
 pub(super) fn usual_least_cached(provider: Provider, name: &str) -> u64 {
     let is_of = |families: &[&str]| families.iter().any(|family| name.contains(family));
     match provider {

@@ -50,8 +50,8 @@ impl RemoteModel {
         Ok(chunks.map_ok(|chunks| stream::iter(chunks.into_iter().map(Ok))).try_flatten().boxed())
     }
 
-    /// Determines the outcome at the end of a stream, after this many pieces. What one says whose connection failed shows
-    /// nothing of the others.
+    /// Determines the outcome at the end of a stream, after this many pieces. A stream whose connection failed shows
+    /// nothing about the others.
     async fn ended(
         &self,
         request: &ChatRequest,

@@ -98,7 +98,7 @@ fn of_windows(text: &str) -> String {
     text.replace("\r\n", "\n").replace('\n', "\r\n")
 }
 
-/// Returns the places of `old`, none of which overlaps another. If its line ends are plain, it also stands where
+/// Returns the places of `old`, none of which overlaps another. If its line ends are plain, it also matches where
 /// the text has those of Windows.
 fn places(text: &str, old: &str) -> Vec<Range<usize>> {
     if old.contains('\r') || !old.contains('\n') || !text.contains("\r\n") {

@@ -227,7 +227,7 @@ impl Step {
     }
 
     /// Adds the step's messages. A step that says and calls nothing, as one that was stopped while
-    /// the model was thinking, is no message; then its reasoning stays in the record.
+    /// the model was thinking, is not a message; its reasoning then stays in the record.
     fn end(mut self, said: &mut Said) {
         match self.texts.as_slice() {
             [] => {}

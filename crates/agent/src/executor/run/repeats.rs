@@ -16,7 +16,7 @@ enum Outcome {
 
 impl Run {
     /// Returns why a step's call is not made: a step of another plan made the same call, which has an effect,
-    /// and did so with success or may have. A plan may contain the same call twice, but a new plan that
+    /// and it succeeded or may have succeeded. A plan may contain the same call twice, but a new plan that
     /// repeats an earlier one by mistake must not pay twice.
     pub(super) fn repeats(&self, id: StepId, tool: &ToolSpec, arguments: &str) -> Option<String> {
         if tool.effect != Effect::Effectful {

@@ -26,7 +26,7 @@ impl Run {
         }
     }
 
-    /// Returns the result of a call, whose task may have panicked: in a journal, or in a tool's description of
+    /// Returns the result of a call. Its task may have panicked in a journal, or in a tool's description of
     /// itself.
     fn finished(&self, joined: Result<Finished, JoinError>) -> Option<Finished> {
         let error = match joined {

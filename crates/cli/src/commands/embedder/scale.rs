@@ -16,7 +16,7 @@ pub(super) fn sample(memory: &Memory) -> Result<String, CliError> {
     let mut sample = String::new();
     for todo in memory.todos(None, TODOS)? {
         let messages = memory.messages(&todo, 0..memory.len(&todo)?.min(MESSAGES));
-        // A damaged one is skipped.
+        // A damaged conversation is skipped.
         for message in messages.into_iter().flatten() {
             sample.extend(message.text().chars().take(CHARS));
             sample.push('\n');

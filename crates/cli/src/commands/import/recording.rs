@@ -48,7 +48,7 @@ impl<'r> Recording<'r> {
         Self { memory, out, progress, lenient, trunks: Trunks::default(), refused: 0 }
     }
 
-    /// Records the next conversations, the only one of them in the todo `named`; `false` if there are none.
+    /// Records the next conversations, into the todo `named` if one is given; `false` if there are none.
     pub(super) fn step(
         &mut self,
         conversations: &mut impl Iterator<Item = Result<Sourced, CliError>>,
@@ -120,7 +120,7 @@ impl<'r> Recording<'r> {
 
     /// Imports a conversation that its todo does not accept as it is: into the todo that an earlier import gave it, because
     /// others have its id, or else, if it went back to an earlier point or was rewritten after the same beginning, behind
-    /// everything in the todo that begins as it does for longest. If several do, it is refused, unless one is meant for it.
+    /// everything in the todo with the longest common beginning. If several qualify, it is refused, unless one is meant for it.
     fn again(
         &self,
         taken: &mut Taken,
@@ -158,7 +158,7 @@ impl<'r> Recording<'r> {
         Err(refusal)
     }
 
-    /// Imports what is new of a conversation behind everything in its todo; `None` if that holds another one.
+    /// Imports what is new in a conversation after everything in its todo; `None` if that holds another one.
     fn behind(&self, taken: &Taken) -> Result<Option<Vec<Recorded>>, foldback::Error> {
         let conversations = self.memory.conversations();
         let recorded = conversations.import_behind(&taken.import(), taken.trunk.as_ref())?;
@@ -197,7 +197,7 @@ impl<'r> Recording<'r> {
     }
 }
 
-/// Whether an error means that a todo holds something else than the conversation.
+/// Whether an error means that a todo holds something other than the conversation.
 fn is_refusal(error: &foldback::Error) -> bool {
     matches!(error.kind(), ErrorKind::AlreadyExists | ErrorKind::SourceChanged)
 }

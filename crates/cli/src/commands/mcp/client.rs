@@ -143,7 +143,7 @@ impl Start {
             source.starts_with("--") || source.starts_with("FOLDBACK_")
         };
         if is_ours("memory.engine") {
-            // An address may hold a password, which is not for a file of settings: it comes from the environment.
+            // An address may hold a password, which does not belong in a settings file; it comes from the environment.
             let engine = globals.truth()?.engine().name().to_owned();
             arguments.extend(["--engine".to_owned(), engine]);
         }

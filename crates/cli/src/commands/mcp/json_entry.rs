@@ -57,7 +57,7 @@ pub(super) fn without(text: &str, section: &str, name: &str) -> Result<Option<St
 /// The text without the member `key` of an object in it, whose value is `value`.
 fn removed(text: &str, key: &str, value: &RawValue) -> Result<String, String> {
     let value = span(text, value.get());
-    let cannot = || format!("the entry {key:?} is written in a way that it cannot be removed");
+    let cannot = || format!("the entry {key:?} is written in a way that prevents its removal");
     // Go back over the colon and the key.
     let before = text.get(..value.start).and_then(|before| before.trim_end().strip_suffix(':'));
     let before = before.and_then(|before| before.trim_end().strip_suffix(&format!("{key:?}")));
@@ -124,7 +124,7 @@ mod tests {
             "{\"mcpServers\":{\"git\": {\"command\":\"uvx\"}} , \"big\": 123456789012345678901234}",
             None,
         );
-        // A section that is empty then goes, too.
+        // A section that is then empty is removed, too.
         check("{\n    \"名\": \"{\\\"mcpServers\\\": 1}\"\n}", None);
         check("{\"名\": 1, \"mcpServers\": {}}", Some("{\"名\": 1}"));
         check("{}", None);

@@ -46,7 +46,7 @@ struct ExplanationJson<'a> {
     relevance: f64,
     /// What the better of the two neighbouring blocks added to the score.
     neighbours: f64,
-    /// What it added that work with tools has just seen the block.
+    /// What was added because work with tools has just seen the block.
     recent: f64,
     /// What was added because the question names the days of the block.
     dated: f64,

@@ -30,7 +30,7 @@ use std::time::Duration;
 ///   caches whole runs of them rounds each call by up to one run.
 /// - **A pause.** Once as much time as [`with_cache_life`](Self::with_cache_life) sets has passed since the last prompt,
 ///   the provider has nothing of it in its cache any more, and everything is written again in any case. A fold then
-///   costs less than none, and does not wait for its price; it still has to leave room for a recall. A pause shows in
+///   costs less than not folding, and does not wait for its price; it still has to leave room for a recall. A pause shows in
 ///   the times that messages carry, or in those at which they were recorded.
 /// - **A large result is seen once.** While it is new, it follows the cached part, where it costs
 ///   `plain` rather than `write`, and its light form is written in the next call, if that is then

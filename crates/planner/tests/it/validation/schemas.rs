@@ -27,15 +27,15 @@ fn et12_paths_are_checked_against_the_output_schema() {
         "note: step2: `$$step1.result.city.name$$`: the result does not declare `city`; it has \
          `weather`, `temperature`, `hours`"
     );
-    assert!(weather(&["weather", "text"]).ends_with("is string, it has no `text`"));
-    assert!(weather(&["0"]).ends_with("the result is object, it has no `[0]`"));
+    assert!(weather(&["weather", "text"]).ends_with("is string, so it has no `text`"));
+    assert!(weather(&["0"]).ends_with("the result is object, so it has no `[0]`"));
     assert!(weather(&["hours", "24"]).contains("`hours` of the result has at most 24 items"));
     let rain = weather(&["hours", "1", "风"]);
     assert!(
         rain.contains("note: ") && rain.contains("`hours[1]` of the result does not declare"),
         "{rain}"
     );
-    assert!(refer("search_city", &["name"]).ends_with("the result is string, it has no `name`"));
+    assert!(refer("search_city", &["name"]).ends_with("the result is string, so it has no `name`"));
     // Nothing is known about a tool without an output schema.
     assert_eq!(refer("search", &["anything", "7"]), "");
 }

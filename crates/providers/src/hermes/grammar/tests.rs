@@ -86,7 +86,7 @@ const TOKENS: [&str; 46] = [
 /// Arguments that admit any text, so that paths into a string are among those walked.
 const TEXT: &str = r#"{"type":"object","properties":{"t":{"type":"string"}}}"#;
 
-/// A call that a string may hold, to find out whether the parser believes to be inside one.
+/// A call that a string may hold, to find out whether the parser believes that it is inside one.
 const PROBE: &str = "{'name': 'shell_修改地址', 'arguments': {}}";
 
 /// Longer paths only repeat themselves.
