@@ -260,8 +260,11 @@ impl BackendStore {
         })
     }
 
-    /// Returns the greatest number that the todo has assigned; 0 for none.
-    pub(crate) fn last(&self, todo: &Todo) -> Result<u64, Error> {
+    /// Returns the greatest number that the todo has given to a payload; 0 for none.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn last(&self, todo: &Todo) -> Result<u64, Error> {
         match self.kv.last(Space::Payload, todo.no()) {
             Ok(last) => Ok(last.map_or(0, |(n, _)| n)),
             Err(foldback_kv::Error::Corrupt { key, .. }) => Ok(key.n),

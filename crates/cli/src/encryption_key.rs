@@ -5,6 +5,7 @@ use crate::error::CliError;
 use foldback::EncryptionKey;
 use foldback_kv::Engine;
 use std::fmt::Display;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 
@@ -22,11 +23,7 @@ pub(crate) fn encryption_key(globals: &Globals) -> Result<Option<EncryptionKey>,
         return read(VARIABLE, &text).map(Some);
     }
     if let Some(file) = &settings.encryption_key_file {
-        let text = std::fs::read_to_string(file).map_err(|source| CliError::Io {
-            what: format!("the key at {} could not be read", file.display()),
-            source,
-        })?;
-        return read(&file.display().to_string(), &text).map(Some);
+        return read_file(file).map(Some);
     }
     let Some(command) = &settings.encryption_key_command else { return Ok(None) };
     static PRINTED: Mutex<Option<EncryptionKey>> = Mutex::new(None);
@@ -78,7 +75,16 @@ fn of_command(command: &str) -> Result<EncryptionKey, CliError> {
     read("memory.encryption_key_command", &String::from_utf8_lossy(&ran.stdout))
 }
 
+/// Reads a key from a file.
+pub(crate) fn read_file(file: &Path) -> Result<EncryptionKey, CliError> {
+    let text = std::fs::read_to_string(file).map_err(|source| CliError::Io {
+        what: format!("the key at {} could not be read", file.display()),
+        source,
+    })?;
+    read(&file.display().to_string(), &text)
+}
+
 /// Parses a key. `from` names where it was found.
-pub(crate) fn read(from: &str, text: &str) -> Result<EncryptionKey, CliError> {
+fn read(from: &str, text: &str) -> Result<EncryptionKey, CliError> {
     text.parse().map_err(|error| CliError::Usage(format!("{from}: {error}")))
 }

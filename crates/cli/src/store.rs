@@ -275,7 +275,7 @@ fn bytes_where(dir: &Path, wanted: &dyn Fn(&str) -> bool) -> u64 {
     entries.flatten().map(of_entry).sum()
 }
 
-fn options(globals: &Globals, mode: Mode) -> Result<Options, CliError> {
+pub(crate) fn options(globals: &Globals, mode: Mode) -> Result<Options, CliError> {
     let (truth, embedder) = (globals.truth()?, named_embedder(globals)?);
     let options = shaped(globals).with_truth(truth).with_mode(mode).with_embedder(embedder);
     let options = options.with_payloads(globals.payloads());

@@ -7,7 +7,7 @@ mod reembed;
 mod stored;
 
 pub(crate) use background::Reembedder;
-pub(crate) use stored::{adopt, embedder_of};
+pub(crate) use stored::{RECORDS, adopt, embedder_of};
 
 use crate::error::Failure;
 use crate::memory::Shared;

@@ -26,6 +26,7 @@ use crate::memory::Shared;
 use crate::{Error, Memory, Session};
 use foldback_core::{Reference, Timestamp, TodoId};
 use foldback_kv::{Batch, Delete, Expect, Key, Todo, retry};
+pub(crate) use record::copy;
 use record::{lookup, records};
 use serde::Serialize;
 use std::sync::Arc;

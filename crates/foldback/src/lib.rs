@@ -79,6 +79,7 @@ mod conversations;
 mod embedding;
 mod indexer;
 mod maintenance;
+mod restore;
 
 #[cfg(doctest)]
 mod no_read_without_todo;
@@ -123,6 +124,7 @@ pub use quota::Quota;
 pub use record::Close;
 pub use redaction::{Redaction, RedactionKey};
 pub use references::References;
+pub use restore::Restored;
 pub use sent::{NewSent, Sent, SentAgain};
 pub use sent_tree::SentTree;
 pub use session::Session;

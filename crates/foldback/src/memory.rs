@@ -7,6 +7,7 @@ use crate::indexer::Indexer;
 use crate::owner::NotedOrigins;
 use crate::passages::StoredTexts;
 use crate::quota;
+use crate::restore;
 use crate::secret::{Secret, is_kept, secret_of};
 use crate::{Error, OffloadPolicy, Options, ParkedName, Quota, Redaction, Session, disk, texts};
 use foldback_backend_store::{BackendConfig, BackendStore};
@@ -146,6 +147,16 @@ impl Memory {
 
     /// Opens a store whose records are already sealed, if they are to be.
     fn open_so(kv: Arc<dyn Kv>, dir: Option<&Path>, options: Options) -> Result<Self, Error> {
+        restore::check_finished(kv.as_ref())?;
+        Self::assemble(kv, dir, options)
+    }
+
+    /// Puts together a store, finished or not.
+    pub(crate) fn assemble(
+        kv: Arc<dyn Kv>,
+        dir: Option<&Path>,
+        options: Options,
+    ) -> Result<Self, Error> {
         let dir = dir.map(Path::to_owned);
         if let Some(path) = dir.as_ref().filter(|_| options.mode == Mode::ReadWrite) {
             let made = std::fs::create_dir_all(path);

@@ -41,13 +41,10 @@ impl Memory {
             let Some(bytes) = self.shared.kv.get(key)? else {
                 return Ok(Slot::Free(left.unwrap_or(key)));
             };
-            let corrupt =
-                |detail: String| -> Error { foldback_kv::Error::Corrupt { key, detail }.into() };
-            let record: Record =
-                rmp_serde::from_slice(&bytes).map_err(|error| corrupt(error.to_string()))?;
+            let record = read(key, &bytes)?;
             if record.name == name {
                 let text = String::from_utf8(record.text);
-                return Ok(Slot::Taken(key, text.map_err(|error| corrupt(error.to_string()))?));
+                return Ok(Slot::Taken(key, text.map_err(|error| corrupt(key, &error))?));
             }
             if record.name.is_empty() {
                 left.get_or_insert(key);
@@ -100,6 +97,19 @@ impl Memory {
             Ok(true)
         })
     }
+}
+
+/// Returns the name in a record; one that was deleted has none.
+pub(crate) fn name_of(key: Key, bytes: &[u8]) -> Result<Vec<u8>, Error> {
+    Ok(read(key, bytes)?.name)
+}
+
+fn read(key: Key, bytes: &[u8]) -> Result<Record, Error> {
+    rmp_serde::from_slice(bytes).map_err(|error| corrupt(key, &error))
+}
+
+fn corrupt(key: Key, error: &dyn std::fmt::Display) -> Error {
+    foldback_kv::Error::Corrupt { key, detail: error.to_string() }.into()
 }
 
 fn packed(name: &[u8], text: &str) -> Result<Vec<u8>, Error> {

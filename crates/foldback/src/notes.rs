@@ -41,19 +41,16 @@ impl Memory {
         names.iter().map(|name| Ok(self.note_slot(no, name)?.text())).collect()
     }
 
-    fn note_slot(&self, todo: u32, name: &NoteName) -> Result<Slot, Error> {
+    /// Returns where the note of this name is, or would be, given the todo's number.
+    pub(crate) fn note_slot(&self, todo: u32, name: &[u8]) -> Result<Slot, Error> {
         // In an encrypted store, no part of a digest may be a record's number.
         let cipher = self.shared.kv.cipher(todo)?;
-        let [a, b, ..] = cipher.map_or(*name, |cipher| first_bytes(&cipher.digest(name)));
-        let (count, first) = (NOTES.end - NOTES.start, u64::from(u16::from_le_bytes([a, b])));
+        let digest = cipher.map(|cipher| cipher.digest(name));
+        let bytes = digest.as_ref().map_or(name, |digest| digest.as_slice());
+        let first = bytes.first_chunk().copied().unwrap_or_default();
+        let (count, first) = (NOTES.end - NOTES.start, u64::from(u16::from_le_bytes(first)));
         self.text_slot(todo, name, (0..TRIES).map(|step| NOTES.start + (first + step) % count))
     }
-}
-
-/// Returns the beginning of a digest.
-fn first_bytes(digest: &[u8; 32]) -> NoteName {
-    let [a, b, c, d, e, f, g, h, ..] = *digest;
-    [a, b, c, d, e, f, g, h]
 }
 
 #[cfg(test)]

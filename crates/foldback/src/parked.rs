@@ -31,9 +31,9 @@ impl Memory {
             }
             unstored.insert(key, text.to_owned());
             // What was stored before must not come back once the memory is closed.
-            return self.delete_text(todo, |no| self.slot(no, name));
+            return self.delete_text(todo, |no| self.parked_slot(no, name));
         }
-        self.put_text(todo, (name, text), true, |no| self.slot(no, name))?;
+        self.put_text(todo, (name, text), true, |no| self.parked_slot(no, name))?;
         unstored.remove(&key);
         Ok(())
     }
@@ -61,7 +61,7 @@ impl Memory {
         let no = self.find(todo)?.no();
         let one = |name: &ParkedName| match self.unstored().get(&(no, *name)) {
             Some(text) => Ok(Some(text.clone())),
-            None => Ok(self.slot(no, name)?.text()),
+            None => Ok(self.parked_slot(no, name)?.text()),
         };
         names.iter().map(one).collect()
     }
@@ -70,12 +70,15 @@ impl Memory {
         self.shared.unstored.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn slot(&self, todo: u32, name: &ParkedName) -> Result<Slot, Error> {
+    /// Returns where the text of this name is, or would be, given the todo's number.
+    pub(crate) fn parked_slot(&self, todo: u32, name: &[u8]) -> Result<Slot, Error> {
         // The name is a digest of what a client said: in an encrypted store, not even a part of it may be a record's
         // number.
         let cipher = self.shared.kv.cipher(todo)?;
-        let [a, b, c, d, ..] = cipher.map_or(*name, |cipher| cipher.digest(name));
-        let (count, first) = (NOTES.start, u64::from(u32::from_le_bytes([a, b, c, d])));
+        let digest = cipher.map(|cipher| cipher.digest(name));
+        let bytes = digest.as_ref().map_or(name, |digest| digest.as_slice());
+        let first = bytes.first_chunk().copied().unwrap_or_default();
+        let (count, first) = (NOTES.start, u64::from(u32::from_le_bytes(first)));
         self.text_slot(todo, name, (0..count).map(|step| (first + step) % count))
     }
 }

@@ -9,7 +9,7 @@ use std::ops::Range;
 pub(crate) type Secret = [u8; 32];
 
 /// Records of the whole store use the number that no todo has.
-const SECRET: Key = Key { space: Space::Meta, todo: 0, n: 4 };
+pub(crate) const SECRET: Key = Key { space: Space::Meta, todo: 0, n: 4 };
 
 /// No todo has these numbers. The head of the greatest counts the secrets that were made, so that if two
 /// processes open a store at once, only one makes it; if that head is damaged, the next one is used.

@@ -109,7 +109,7 @@ pub use crate::engine::{Engine, Mode};
 pub use crate::error::Error;
 pub use crate::finding::{Finding, is_sound};
 #[cfg(any(feature = "sqlite", feature = "redb", feature = "sled", feature = "postgres"))]
-pub use crate::folder::is_encrypted;
+pub use crate::folder::{engine_of, is_encrypted};
 #[cfg(feature = "sqlite")]
 pub use crate::foreign::ForeignFile;
 #[cfg(any(feature = "sqlite", feature = "redb", feature = "sled"))]

@@ -1,5 +1,7 @@
 //! The todos that a store holds, each with the small number that its records are keyed by.
 
+mod copy;
+
 use crate::{Batch, Delete, Error, Expect, FORGOTTEN_HEAD, Key, Kv, Space, retry};
 use foldback_core::TodoId;
 use std::sync::Arc;
@@ -187,15 +189,23 @@ impl Registry {
     /// # Errors
     /// When the store fails or a record is damaged.
     pub fn list(&self, after: u32, limit: usize) -> Result<Vec<Todo>, Error> {
+        let listed = self.list_with_info(after, limit)?;
+        Ok(listed.into_iter().map(|(todo, _)| todo).collect())
+    }
+
+    /// Like [`list`](Self::list), each with its info.
+    ///
+    /// # Errors
+    /// As [`list`](Self::list).
+    pub fn list_with_info(&self, after: u32, limit: usize) -> Result<Vec<(Todo, Vec<u8>)>, Error> {
         let from = u64::from(after) + 1;
         self.kv
             .scan(Space::Todo, REGISTRY, from..u64::from(u32::MAX), limit)?
             .into_iter()
             .map(|(n, value)| {
                 let no = u32::try_from(n).unwrap_or(u32::MAX);
-                let id = parse(&value).map(|(id, _)| id);
-                let key = own_key(no);
-                id.map(|id| Todo { no, id }).ok_or_else(|| corrupt(key))
+                let (id, info) = parse(&value).ok_or_else(|| corrupt(own_key(no)))?;
+                Ok((Todo { no, id }, info.to_vec()))
             })
             .collect()
     }

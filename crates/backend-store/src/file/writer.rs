@@ -122,3 +122,15 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 }
+
+impl<W: Write> Write for Writer<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.push(bytes)?;
+        Ok(bytes.len())
+    }
+
+    /// Does nothing: chunks are written when they are full, and the last one by [`finish`](Self::finish).
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -5,7 +5,7 @@ use super::{BackendStore, name_of};
 use crate::file::format::CHUNK;
 use crate::file::reader::Reader;
 use crate::file::writer::{Writer, Written};
-use crate::payload_files::{Draft, Sealed, Stored};
+use crate::payload_files::{CopyId, Draft, Sealed, Stored};
 use crate::sniff::Sniffer;
 use crate::{Error, Fault, Meta, Pending, Prepared};
 use foldback_core::Check;
@@ -100,6 +100,36 @@ impl BackendStore {
         self.keep_file(pending, draft, written, &sniffer)
     }
 
+    /// Prepares the payload `n` of the same todo in another store, with its number and its description. Its bytes are
+    /// kept as this store keeps payloads of their size. Prepare them in ascending order of their numbers.
+    ///
+    /// # Errors
+    /// Like [`prepare`](Self::prepare), and those of [`get`](Self::get) for `source`.
+    pub fn prepare_copy(&self, pending: &mut Pending, source: &Self, n: u64) -> Result<(), Error> {
+        let todo = pending.todo.clone();
+        let meta = source.meta(&todo, n)?;
+        self.check_size(meta.bytes)?;
+        let is_large = meta.bytes > self.config.inline_max as u64;
+        let body = match self.files.as_ref().filter(|_| is_large) {
+            None => NewBody::Record(pack(&source.get(&todo, n)?, self.config.level)),
+            Some(files) => {
+                let draft = files.draft(todo.no())?;
+                let address = draft.address();
+                let write_error = |error| Error::io("write", &address, error);
+                let sealing = self.sealing(todo.no())?;
+                let mut writer =
+                    Writer::new(draft, self.config.level, sealing).map_err(write_error)?;
+                source.write_to(&todo, n, &mut writer)?;
+                let (draft, written) = writer.finish().map_err(write_error)?;
+                NewBody::File(self.put_file(&todo, draft, written)?)
+            }
+        };
+        let StoredForm { bytes: stored, seal, copy } = body.stored();
+        self.put(pending, &Meta { stored, seal, copy, ..meta }, body)?;
+        pending.next_n = pending.next_n.max(n + 1);
+        Ok(())
+    }
+
     /// Returns the payload of these bytes, if the todo has it and it can still be read.
     fn known(&self, pending: &mut Pending, hash: &[u8; 32]) -> Result<Option<Meta>, Error> {
         if let Some(meta) = pending.by_hash.get(hash) {
@@ -154,13 +184,10 @@ impl BackendStore {
         bytes: u64,
         body: NewBody,
     ) -> Result<Prepared, Error> {
-        let (stored, file) = match &body {
-            NewBody::Record(value) => (value.len() as u64, None),
-            NewBody::File(file) => (file.sealed.stored, Some(file)),
-        };
         // Known bytes reach this point when they must be stored again, and keep their number.
         let known = self.committed(pending, &hash)?.map(|meta| (meta.n, meta.origin));
         let (n, origin) = known.unwrap_or((pending.next_n, pending.origin));
+        let stored = body.stored();
         let meta = Meta {
             n,
             check: Check::of_hash(&blake3::Hash::from_bytes(hash)),
@@ -168,14 +195,24 @@ impl BackendStore {
             kind: sniffer.kind(),
             bytes,
             lines: sniffer.lines(),
-            stored,
+            stored: stored.bytes,
             origin,
-            seal: file.map(|file| file.sealed.seal),
-            copy: file.and_then(|file| file.copy),
+            seal: stored.seal,
+            copy: stored.copy,
         };
+        self.put(pending, &meta, body)?;
+        if known.is_none() {
+            pending.next_n += 1;
+        }
+        Ok(Prepared { meta, new: known.is_none() })
+    }
+
+    /// Adds the records of a payload to a commit.
+    fn put(&self, pending: &mut Pending, meta: &Meta, body: NewBody) -> Result<(), Error> {
+        let (n, todo) = (meta.n, pending.todo.no());
         let record = meta.write().map_err(|fault| fault.of(n, "record"))?;
-        let key = self.hash_key(&pending.todo, &hash)?;
-        let mut numbers = self.bucket(pending, &hash)?;
+        let key = self.hash_key(&pending.todo, &meta.hash)?;
+        let mut numbers = self.bucket(pending, &meta.hash)?;
         if !numbers.contains(&n) {
             numbers.push(n);
         }
@@ -183,19 +220,14 @@ impl BackendStore {
             n,
             what: format!("its hash record cannot be written: {error}"),
         })?;
-
-        let todo = pending.todo.no();
         pending.puts.insert(key, bucket);
         pending.puts.insert(Key { space: Space::Payload, todo, n }, record);
         if let NewBody::Record(value) = body {
             pending.puts.insert(Key { space: Space::PayloadBytes, todo, n }, value);
         }
         pending.buckets.insert(key.n, numbers);
-        pending.by_hash.insert(hash, meta.clone());
-        if known.is_none() {
-            pending.next_n += 1;
-        }
-        Ok(Prepared { meta, new: known.is_none() })
+        pending.by_hash.insert(meta.hash, meta.clone());
+        Ok(())
     }
 
     fn keep_record(
@@ -216,16 +248,27 @@ impl BackendStore {
         written: Written,
         sniffer: &Sniffer,
     ) -> Result<Prepared, Error> {
+        let (hash, bytes) = (written.hash, written.bytes);
+        let file = self.put_file(&pending.todo, draft, written)?;
+        self.keep(pending, sniffer, hash, bytes, NewBody::File(file))
+    }
+
+    /// Gives a complete file its name, unless there is a good one of its bytes.
+    fn put_file(
+        &self,
+        todo: &Todo,
+        draft: Box<dyn Draft + '_>,
+        written: Written,
+    ) -> Result<Stored, Error> {
         let Written { hash, seal, bytes, stored } = written;
-        let sealing = self.sealing(pending.todo.no())?;
+        let sealing = self.sealing(todo.no())?;
         let name = name_of(sealing.as_ref(), &hash);
         let mut good = |file| {
             let mut reader = Reader::open(file, &hash, bytes, None, sealing.clone()).ok()?;
             reader.whole(|_| Ok::<(), Fault>(())).ok()?;
             Some(reader.sealed())
         };
-        let file = draft.put_if_absent(&name, Sealed { seal, stored }, &mut good)?;
-        self.keep(pending, sniffer, hash, bytes, NewBody::File(file))
+        draft.put_if_absent(&name, Sealed { seal, stored }, &mut good)
     }
 
     /// Returns the key of the record with the numbers of the payloads whose hashes begin alike.
@@ -242,4 +285,23 @@ enum NewBody {
     Record(Vec<u8>),
     /// In a file that is durable already.
     File(Stored),
+}
+
+impl NewBody {
+    /// Returns what the description of the payload says about its stored form.
+    fn stored(&self) -> StoredForm {
+        match self {
+            Self::Record(value) => StoredForm { bytes: value.len() as u64, seal: None, copy: None },
+            Self::File(Stored { sealed, copy }) => {
+                StoredForm { bytes: sealed.stored, seal: Some(sealed.seal), copy: *copy }
+            }
+        }
+    }
+}
+
+/// The parts of a payload's description that depend on how its bytes are stored.
+struct StoredForm {
+    bytes: u64,
+    seal: Option<[u8; 32]>,
+    copy: Option<CopyId>,
 }

@@ -1,7 +1,7 @@
 //! `foldback encryption`.
 
 use crate::cli::Globals;
-use crate::encryption_key::{VARIABLE, encryption_key, place, read};
+use crate::encryption_key::{VARIABLE, encryption_key, place, read_file};
 use crate::error::{CliError, Outcome};
 use crate::output::Output;
 use crate::store;
@@ -109,12 +109,7 @@ fn is_refused_as_plain(
 impl Rekey {
     fn run(self, globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
         let dir = store::folder(globals)?;
-        let file = self.new_key_file.display().to_string();
-        let text = std::fs::read_to_string(&self.new_key_file).map_err(|source| CliError::Io {
-            what: format!("the key at {file} could not be read"),
-            source,
-        })?;
-        let new = read(&file, &text)?;
+        let new = read_file(&self.new_key_file)?;
         // This checks whether there is a store, and whether the current key opens it.
         drop(store::open_for_reading(globals)?);
         let Some(key) = encryption_key(globals)? else {

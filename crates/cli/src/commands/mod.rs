@@ -23,6 +23,7 @@ mod mcp;
 mod model;
 mod record;
 mod replay;
+mod restore;
 mod run;
 mod search;
 mod serve;
@@ -67,6 +68,7 @@ pub(crate) enum Command {
     Doctor(doctor::Doctor),
     Compact(compact::Compact),
     Backup(backup::Backup),
+    Restore(restore::Restore),
     Audit(audit::Audit),
     Grant(grant::Grant),
     Forget(forget::Forget),
@@ -122,6 +124,7 @@ pub(crate) fn run(
         Command::Compact(compact) => compact.run(globals, out),
         Command::Audit(audit) => audit.run(globals, out),
         Command::Backup(backup) => backup.run(globals, out),
+        Command::Restore(restore) => restore.run(globals, out),
         Command::Grant(grant) => grant.run(globals, out),
         Command::Forget(forget) => forget.run(globals, out),
         Command::Tenant(tenant) => tenant.run(globals, out),

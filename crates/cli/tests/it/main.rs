@@ -65,6 +65,7 @@ mod recorded;
 mod redaction;
 mod replay;
 mod report;
+mod restore;
 mod run;
 mod run_calls;
 mod run_documents;

@@ -56,6 +56,30 @@ fn pg1_two_machines_share_one_memory() {
     assert_eq!(ok(&one, &address, &["todos"]), "");
 }
 
+/// PG14: a store in a folder moves into a database, and its copy into another one.
+#[test]
+fn pg14_a_store_moves_into_a_database() {
+    let Some(server) = Server::start("pg14_a_store_moves_into_a_database") else { return };
+    let [one, other] = [Shell::with_quay(), Shell::new()];
+    let addresses = [server.database(), server.database()];
+    let exported = one.ok(&["export", "--todo", "quay"]).text().to_owned();
+    one.ok(&["backup", "copy"]);
+    let copy = one.path("copy").display().to_string();
+    let restored = ok(&other, &addresses[0], &["restore", &copy]);
+    assert!(restored.starts_with("restored: 1 todo with "), "{restored}");
+    assert_eq!(ok(&other, &addresses[0], &["export", "--todo", "quay"]), exported);
+    let copy = other.path("copy").display().to_string();
+    ok(&other, &addresses[0], &["backup", &copy]);
+    let third = Shell::new();
+    ok(&third, &addresses[1], &["restore", &copy]);
+    assert_eq!(ok(&third, &addresses[1], &["export", "--todo", "quay"]), exported);
+    ok(&third, &addresses[1], &["verify"]);
+    let node = other.store().display().to_string();
+    let refused = run(&third, &server.database(), &["restore", &node]);
+    assert_eq!(refused.code, 2, "{}", refused.stderr);
+    assert!(refused.stderr.contains("copy it with `foldback backup`"), "{}", refused.stderr);
+}
+
 /// PG4: no output shows the password, whatever is wrong with an address.
 #[test]
 fn pg4_no_output_shows_a_password() {

@@ -26,6 +26,10 @@ pub(super) type Scales = BTreeMap<String, Scale>;
 const EMBEDDER: Key = Key { space: Space::Meta, todo: 0, n: 1 };
 pub(super) const SCALES: Key = Key { space: Space::Meta, todo: 0, n: 2 };
 const FAILURES: Key = Key { space: Space::Meta, todo: 0, n: 3 };
+
+/// All of these records.
+pub(crate) const RECORDS: [Key; 3] = [EMBEDDER, SCALES, FAILURES];
+
 /// Returns the embedder that a memory works with: the one that was given, else the store's own,
 /// else the built-in one; on the scale that was measured for it.
 pub(crate) fn embedder_of(

@@ -105,6 +105,24 @@ pub(crate) enum Failure {
         /// The setting of the limit.
         setting: &'static str,
     },
+    /// Filling the store from another one was begun and not finished.
+    #[error(
+        "the store is not complete: filling it from another one was interrupted; repeat `foldback restore`, which begins again"
+    )]
+    Unfinished,
+    /// Filling the store was begun again elsewhere.
+    #[error(
+        "the store is being filled by another `foldback restore`, which began later; this one has ended"
+    )]
+    FilledTwice,
+    /// A store that was to be filled from another one has been used.
+    #[error(
+        "todos were made in the store of {}; only a new store can be filled from another one", .path.display()
+    )]
+    Used {
+        /// The store's folder.
+        path: std::path::PathBuf,
+    },
     /// The store knows a tenant of this name.
     #[error("there is a tenant {0} already, or it is being forgotten")]
     KnownTenant(TenantId),

@@ -70,11 +70,13 @@ impl ErrorKind {
             | Failure::NoMessage { .. }
             | Failure::NoReference { .. } => Self::NotFound,
             Failure::NotEmpty { .. }
+            | Failure::Used { .. }
             | Failure::Other { .. }
             | Failure::Longer { .. }
             | Failure::KnownTenant(_) => Self::AlreadyExists,
-            Failure::MovedOn { .. } => Self::Conflict,
-            Failure::Damaged { .. }
+            Failure::MovedOn { .. } | Failure::FilledTwice => Self::Conflict,
+            Failure::Unfinished
+            | Failure::Damaged { .. }
             | Failure::State { .. }
             | Failure::StateMismatch { .. }
             | Failure::Uncounted(_)

@@ -5,7 +5,7 @@ use crate::Error;
 use crate::error::Failure;
 use crate::memory::Shared;
 use foldback_core::{Reference, Timestamp, TodoId};
-use foldback_kv::{Error as KvError, Key, Registry, Space};
+use foldback_kv::{Batch, Error as KvError, Key, Registry, Space};
 use serde::{Deserialize, Serialize};
 
 /// A stored grant, as MessagePack: an array of these fields in this order. The reference names the
@@ -128,6 +128,20 @@ pub(super) fn lookup(
         }
     }
     Ok(None)
+}
+
+/// Copies the grants stored with the todo of this number to where another store has them. A damaged one is none.
+pub(crate) fn copy(source: &Shared, target: &Shared, no: u32) -> Result<(), Error> {
+    for (_, record) in records(source, no)? {
+        for key in slots(target, no, &record)? {
+            if matches!(held(target, key)?, Slot::Free) {
+                let put = vec![(key, record.to_bytes()?)];
+                target.kv.commit(Batch { put, ..Batch::default() })?;
+                break;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Grants are read in steps of this many.
