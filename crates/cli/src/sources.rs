@@ -1,21 +1,21 @@
 //! The files that conversations come from.
 
 mod folder;
+mod holders;
 mod naming;
 mod opencode;
 mod ready;
 mod survey;
 
 pub(crate) use folder::{files_in, stem};
+pub(crate) use holders::{Holders, holds};
 pub(crate) use opencode::{Database, is_database, log_of};
 pub(crate) use survey::Survey;
 
 use crate::error::CliError;
-use foldback::Memory;
 use foldback_core::TodoId;
 use foldback_transcript::{Conversation, Conversations, Error as InputError, Limits};
 use folder::{ENDINGS, walk};
-use std::cmp::Reverse;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -210,11 +210,6 @@ impl Sourced {
         told
     }
 
-    /// The todos in the store that it may have been given by an earlier import, as [`todos_of`] returns them.
-    pub(crate) fn todos(&self, memory: &Memory) -> Vec<(TodoId, usize)> {
-        todos_of(&self.plain, &self.file, &self.conversation, memory)
-    }
-
     /// Whether a todo is the one that was chosen for it among several of its name, or is named by its file.
     pub(crate) fn is_meant(&self, todo: &TodoId) -> bool {
         let is = |name: &str| TodoId::from_foreign(name) == *todo;
@@ -223,54 +218,15 @@ impl Sourced {
         is_of_file || self.name != self.plain && is(&self.name)
     }
 
+    /// What it would be called if there were no others.
+    pub(crate) fn plain(&self) -> &str {
+        &self.plain
+    }
+
     /// The todo of the conversation.
     pub(crate) fn todo(&self) -> TodoId {
         TodoId::from_foreign(&self.name)
     }
-}
-
-/// Returns the todos in the store that a conversation of this name may have been given, each with the number of messages
-/// that both begin with, if there are several: the best match first; among equals, the one that is named
-/// by the file.
-pub(crate) fn todos_of(
-    name: &str,
-    file: &str,
-    conversation: &Conversation,
-    memory: &Memory,
-) -> Vec<(TodoId, usize)> {
-    let id = conversation.id.as_deref();
-    let may_be = |todo: &TodoId| survey::may_be(memory, todo, id);
-    let there = names_of(name, file, memory).take_while(|todo| holds(memory, todo));
-    let mut todos: Vec<_> = there.filter(may_be).map(|todo| (todo, 0)).collect();
-    if todos.len() > 1 {
-        let own = naming::Beginnings::of(&conversation.messages);
-        for (todo, common) in &mut todos {
-            let held = survey::held_in(memory, todo);
-            *common = held.map_or(0, |held| held.beginnings.common(&own));
-        }
-        todos.sort_by_key(|(_, common)| Reverse(*common));
-    }
-    todos
-}
-
-/// Returns the first todo for a conversation of this name that holds nothing.
-pub(crate) fn new_todo(name: &str, file: &str, memory: &Memory) -> Option<TodoId> {
-    names_of(name, file, memory).find(|todo| !holds(memory, todo))
-}
-
-/// Returns the todos for a conversation of this name: the one that is named by its file, if it holds anything, its own,
-/// and further ones.
-fn names_of(name: &str, file: &str, memory: &Memory) -> impl Iterator<Item = TodoId> + use<> {
-    let todo = |other: naming::OtherName| TodoId::from_foreign(&other.name);
-    let mut names = naming::other_names(name, file).peekable();
-    let of_file = names.next_if(|other| other.is_of_file).map(todo);
-    let of_file = of_file.filter(|todo| holds(memory, todo));
-    of_file.into_iter().chain([TodoId::from_foreign(name)]).chain(names.map(todo))
-}
-
-/// Whether a todo holds anything.
-pub(crate) fn holds(memory: &Memory, todo: &TodoId) -> bool {
-    memory.len(todo).is_ok_and(|len| len > 0)
 }
 
 /// Whether a conversation is a log with an id of its own that its program may continue, even from an earlier point.

@@ -5,7 +5,7 @@ mod recording;
 use crate::cli::Globals;
 use crate::error::{CliError, Outcome};
 use crate::output::{Output, style, text};
-use crate::sources::{Sourced, Sources, Survey};
+use crate::sources::{Holders, Sourced, Sources, Survey};
 use crate::store;
 use crate::watch::{Batch, Watch};
 use clap::Args;
@@ -95,9 +95,10 @@ impl Import {
             return Ok(Outcome::Done);
         }
         let memory = store::open_for_writing(globals, out)?;
-        survey.name_as_in(&memory);
+        let holders = Holders::new(&memory);
+        survey.name_as_in(&holders);
         survey.tell_names();
-        let mut recording = Recording::new(&memory, out, self.lenient, survey.messages);
+        let mut recording = Recording::new(&holders, out, self.lenient, survey.messages);
         let mut conversations = survey.conversations();
         while recording.step(&mut conversations, self.todo.as_ref())? {}
         let refused = recording.end();

@@ -101,15 +101,21 @@ pub(super) struct Names {
     pub(super) notes: Vec<String>,
 }
 
-/// Returns what a todo holds; `None` if it holds nothing.
-pub(super) type Held<'h> = dyn Fn(&TodoId) -> Option<Rc<Stored>> + 'h;
+/// What the store knows.
+pub(super) trait Known {
+    /// Returns what a todo holds; `None` if it holds nothing.
+    fn held(&self, todo: &TodoId) -> Option<Rc<Stored>>;
+
+    /// Returns the todos that hold conversations with this id under another name.
+    fn others_of(&self, id: &str) -> Vec<TodoId>;
+}
 
 /// Gives each conversation a name that maps to a todo of its own: its own id, or else the name of
 /// its file, with its line unless it is the first of the file without an id. Of conversations with
 /// the same name, those that are the beginning of another are skipped; of the others one keeps the
-/// name, the one that `held` knows by it, and the rest get the name followed by that of their
+/// name, the one that the store knows by it, and the rest get the name followed by that of their
 /// file, or by a number.
-pub(super) fn names(all: &[Seen], held: &Held<'_>) -> Names {
+pub(super) fn names(all: &[Seen], known: &dyn Known) -> Names {
     let mut nameless = BTreeSet::new();
     let name = |seen: &Seen| match &seen.id {
         Some(id) => id.clone(),
@@ -128,7 +134,7 @@ pub(super) fn names(all: &[Seen], held: &Held<'_>) -> Names {
     for group in alike.values().filter(|group| group.len() > 1) {
         let Some(name) = group.first().and_then(|at| plain.get(*at)) else { continue };
         let group: Vec<_> = group.iter().filter_map(|at| Some((*at, all.get(*at)?))).collect();
-        changes.extend(changed(name, &group, &mut taken, held));
+        changes.extend(changed(name, &group, &mut taken, known));
     }
     let mut notes = Vec::with_capacity(changes.len());
     for (at, Change { name, note }) in changes {
@@ -151,7 +157,7 @@ fn changed(
     name: &str,
     group: &[(usize, &Seen)],
     taken: &mut BTreeSet<TodoId>,
-    held: &Held<'_>,
+    known: &dyn Known,
 ) -> Vec<(usize, Change)> {
     // Files that are named after their conversation come first.
     let is_other = |seen: &Seen| seen.id.as_ref().is_some_and(|id| !stem(&seen.file).ends_with(id));
@@ -162,7 +168,7 @@ fn changed(
         holders.get(&seen.beginnings.whole()).copied().filter(|(holder, _)| holder != at)
     };
     let kept: Vec<_> = group.iter().filter(|one| of_other(one).is_none()).copied().collect();
-    let mut own = own_names(name, &kept, taken, held);
+    let mut own = own_names(name, &kept, taken, known);
     let keeper = kept.iter().find(|(at, _)| own.get(at).is_some_and(|own| own == name));
     let keeper = keeper.map(|(_, seen)| *seen);
     let mut changes = Vec::new();
@@ -178,7 +184,7 @@ fn changed(
             }
             (None, Some(own)) if own == name => continue,
             (None, own) => {
-                let new = own.unwrap_or_else(|| free(name, seen, keeper, taken, held));
+                let new = own.unwrap_or_else(|| free(name, seen, keeper, taken, known));
                 let other = keeper.map_or("the store".to_owned(), Seen::place);
                 let what =
                     format!("is called {new:?}, because its name is taken by the one in {other}");
@@ -197,7 +203,7 @@ fn own_names(
     name: &str,
     kept: &[(usize, &Seen)],
     taken: &mut BTreeSet<TodoId>,
-    held: &Held<'_>,
+    known: &dyn Known,
 ) -> HashMap<usize, String> {
     if let [(only, _)] = kept {
         return HashMap::from([(*only, name.to_owned())]);
@@ -212,14 +218,14 @@ fn own_names(
             let is_free = |other: &str, todo: &TodoId| {
                 if other == name { !is_given } else { !taken.contains(todo) }
             };
-            if let Some(own) = own_name(name, seen, is_exact, is_free, held) {
+            if let Some(own) = own_name(name, seen, is_exact, is_free, known) {
                 is_given |= own == name;
                 taken.insert(TodoId::from_foreign(&own));
                 given.insert(*at, own);
             }
         }
     }
-    if !is_given && held(&TodoId::from_foreign(name)).is_none() {
+    if !is_given && known.held(&TodoId::from_foreign(name)).is_none() {
         let keeper = kept.iter().find(|(at, _)| !given.contains_key(at));
         given.extend(keeper.map(|(at, _)| (*at, name.to_owned())));
     }
@@ -245,17 +251,24 @@ fn own_name(
     seen: &Seen,
     is_exact: bool,
     is_free: impl Fn(&str, &TodoId) -> bool,
-    held: &Held<'_>,
+    known: &dyn Known,
 ) -> Option<String> {
-    let plain = OtherName { name: name.to_owned(), is_of_file: true };
-    let names = std::iter::once(plain).chain(other_names(name, &seen.file)).map(|other| {
-        let todo = TodoId::from_foreign(&other.name);
-        (held(&todo), todo, other)
-    });
-    let in_store = names.take_while(|(held, _, other)| held.is_some() || other.is_of_file);
+    let own = std::iter::once((name.to_owned(), TodoId::from_foreign(name)));
+    let others: Box<dyn Iterator<Item = (String, TodoId)>> = match &seen.id {
+        Some(id) => {
+            let others = known.others_of(id).into_iter();
+            Box::new(others.map(|todo| (todo.as_str().to_owned(), todo)))
+        }
+        // Without an id, only the name shows whose a todo is.
+        None => Box::new(other_names(name, &seen.file).map_while(|other| {
+            let todo = TodoId::from_foreign(&other.name);
+            let may_be = other.is_of_file || known.held(&todo).is_some();
+            may_be.then_some((other.name, todo))
+        })),
+    };
     let mut best: Option<(Fit, String)> = None;
-    for (held, todo, OtherName { name, .. }) in in_store {
-        let fit = held.as_deref().and_then(|held| seen.fit(&todo, held));
+    for (name, todo) in own.chain(others) {
+        let fit = known.held(&todo).and_then(|held| seen.fit(&todo, &held));
         let fit = fit.filter(|fit| (fit.0 || !is_exact) && is_free(&name, &todo));
         // Of equals, the first.
         if let Some(fit) = fit
@@ -273,14 +286,14 @@ fn free(
     seen: &Seen,
     keeper: Option<&Seen>,
     taken: &mut BTreeSet<TodoId>,
-    held: &Held<'_>,
+    known: &dyn Known,
 ) -> String {
     let is_elsewhere = keeper.is_none_or(|keeper| seen.file != keeper.file);
     let mut names =
         other_names(name, &seen.file).filter(move |other| is_elsewhere || !other.is_of_file);
     let chosen = names.find(|other| {
         let todo = TodoId::from_foreign(&other.name);
-        !taken.contains(&todo) && held(&todo).is_none()
+        !taken.contains(&todo) && known.held(&todo).is_none()
     });
     let chosen = chosen.map(|other| other.name).unwrap_or_default();
     taken.insert(TodoId::from_foreign(&chosen));

@@ -1,10 +1,9 @@
 //! The first pass over all inputs: what they hold, and what each conversation is called.
 
-use super::naming::{Beginnings, Held, Names, Seen, Stored, names};
-use super::{Sourced, Sources, goes_back, holds, is_damage, is_other, naming};
+use super::naming::{Beginnings, Known, Names, Seen, Stored, names};
+use super::{Holders, Sourced, Sources, goes_back, is_damage, is_other};
 use crate::error::CliError;
 use crate::output::{Output, text};
-use foldback::Memory;
 use foldback_core::{Message, Role, TodoId, thousands};
 use foldback_transcript::Conversation;
 use std::cell::RefCell;
@@ -92,7 +91,7 @@ impl Sources {
             names: HashMap::new(),
             notes: Vec::new(),
         };
-        let decided = survey.name(&|_| None);
+        let decided = survey.name(&Nothing);
         let of_kept = decided.iter().zip(&lens).filter(|(name, _)| name.is_some());
         (survey.conversations, survey.messages) =
             of_kept.fold((0, 0), |(count, sum), (_, len)| (count + 1, sum + len));
@@ -113,8 +112,8 @@ impl Sources {
 
 impl Survey<'_> {
     /// Gives each conversation its name, and returns the names.
-    fn name(&mut self, held: &Held<'_>) -> Vec<Option<String>> {
-        let Names { plain, names: decided, notes } = names(&self.seen, held);
+    fn name(&mut self, known: &dyn Known) -> Vec<Option<String>> {
+        let Names { plain, names: decided, notes } = names(&self.seen, known);
         let mut names: HashMap<Place, VecDeque<_>> = HashMap::new();
         for ((seen, plain), name) in self.seen.iter().zip(plain).zip(&decided) {
             let place = (seen.input, seen.id.clone());
@@ -126,15 +125,10 @@ impl Survey<'_> {
 
     /// Gives the conversations that share an id the names that an earlier import gave them. Where secrets are replaced,
     /// files cannot be compared with what is stored in this way, and they get the names that the files alone decide.
-    pub(crate) fn name_as_in(&mut self, memory: &Memory) {
-        if memory.is_redacting() {
-            return;
+    pub(crate) fn name_as_in(&mut self, holders: &Holders<'_>) {
+        if !holders.memory().is_redacting() {
+            self.name(&InStore { holders, held: RefCell::default() });
         }
-        let known: RefCell<HashMap<TodoId, Option<Rc<Stored>>>> = RefCell::default();
-        self.name(&|todo| {
-            let mut known = known.borrow_mut();
-            known.entry(todo.clone()).or_insert_with(|| held_in(memory, todo).map(Rc::new)).clone()
-        });
     }
 
     /// Reports which names were given.
@@ -195,17 +189,35 @@ impl Survey<'_> {
     }
 }
 
-/// Returns what a todo holds; `None` if it holds nothing.
-pub(super) fn held_in(memory: &Memory, todo: &TodoId) -> Option<Stored> {
-    let held = holds(memory, todo).then(|| memory.conversations().export(todo).ok()).flatten()?;
-    let foreign_id = memory.conversations().info(todo).ok()?.foreign_id;
-    Some(Stored { foreign_id, beginnings: Beginnings::of(&held.messages) })
+/// A store that knows nothing.
+struct Nothing;
+
+impl Known for Nothing {
+    fn held(&self, _: &TodoId) -> Option<Rc<Stored>> {
+        None
+    }
+
+    fn others_of(&self, _: &str) -> Vec<TodoId> {
+        Vec::new()
+    }
 }
 
-/// Returns whether a todo may hold a conversation with this id.
-pub(super) fn may_be(memory: &Memory, todo: &TodoId, id: Option<&str>) -> bool {
-    let info = memory.conversations().info(todo);
-    info.is_ok_and(|info| naming::may_be(todo, info.foreign_id.as_deref(), id))
+/// A store whose todos are read once.
+struct InStore<'s> {
+    holders: &'s Holders<'s>,
+    held: RefCell<HashMap<TodoId, Option<Rc<Stored>>>>,
+}
+
+impl Known for InStore<'_> {
+    fn held(&self, todo: &TodoId) -> Option<Rc<Stored>> {
+        let mut held = self.held.borrow_mut();
+        let read = || self.holders.held(todo).map(Rc::new);
+        held.entry(todo.clone()).or_insert_with(read).clone()
+    }
+
+    fn others_of(&self, id: &str) -> Vec<TodoId> {
+        self.holders.others_of(id)
+    }
 }
 
 /// Returns how many first messages two versions of a conversation have in common at least, if it may go back to an earlier

@@ -3,8 +3,8 @@
 use super::{Report, SHARE};
 use crate::error::CliError;
 use crate::output::Output;
-use crate::sources::{Database, Sourced, is_database, log_of, new_todo, stem, todos_of, trunks};
-use foldback::{ErrorKind, Followed, Memory};
+use crate::sources::{Database, Holders, Sourced, is_database, log_of, stem, trunks};
+use foldback::{ErrorKind, Followed};
 use foldback_core::{Recorded, TodoId};
 use foldback_transcript::{Conversation, Error as InputError, Growing, Grown, Limits};
 use std::collections::{HashMap, HashSet};
@@ -110,7 +110,7 @@ impl WatchedFile {
     /// Records what was written since the last look.
     pub(super) fn look(
         &mut self,
-        memory: &Memory,
+        holders: &Holders<'_>,
         out: &Output,
         report: &Report<'_>,
     ) -> Result<(), CliError> {
@@ -120,13 +120,13 @@ impl WatchedFile {
         }
         self.grew = self.stamp.map(|_| Instant::now());
         self.stamp = stamp;
-        self.read(memory, out, report)
+        self.read(holders, out, report)
     }
 
     /// Updates the data around the messages.
     pub(super) fn end(
         &mut self,
-        memory: &Memory,
+        holders: &Holders<'_>,
         out: &Output,
         report: &Report<'_>,
     ) -> Result<(), CliError> {
@@ -134,7 +134,7 @@ impl WatchedFile {
             Content::Lines(growing) if growing.is_behind() => growing.forget(),
             _ => return Ok(()),
         }
-        self.read(memory, out, report)
+        self.read(holders, out, report)
     }
 
     /// Makes the next look read the file again.
@@ -143,7 +143,12 @@ impl WatchedFile {
         self.content.forget();
     }
 
-    fn read(&mut self, memory: &Memory, out: &Output, report: &Report<'_>) -> Result<(), CliError> {
+    fn read(
+        &mut self,
+        holders: &Holders<'_>,
+        out: &Output,
+        report: &Report<'_>,
+    ) -> Result<(), CliError> {
         let began = Instant::now();
         let (reader, mut places) = (&mut self.reader, Vec::new());
         let read = match &mut self.content {
@@ -153,18 +158,20 @@ impl WatchedFile {
                 changed.map_err(failed).and_then(|mut changed| {
                     changed.try_for_each(|sourced| {
                         let Sourced { conversation, line, .. } = sourced.map_err(failed)?;
-                        reader.follow(memory, out, report, &conversation, line, &mut Vec::new())
+                        reader.follow(holders, out, report, &conversation, line, &mut Vec::new())
                     })
                 })
             }
             Content::Lines(growing) => growing.read(|grown| match grown {
                 Grown::Conversation(conversation, line) => {
-                    reader.follow(memory, out, report, &conversation, line, &mut places)
+                    reader.follow(holders, out, report, &conversation, line, &mut places)
                 }
                 Grown::Messages(messages) => {
                     let Some(place) = &mut reader.first else { return Ok(()) };
-                    let recorded =
-                        memory.conversations().follow_on(&mut place.followed, &messages)?;
+                    let recorded = holders
+                        .memory()
+                        .conversations()
+                        .follow_on(&mut place.followed, &messages)?;
                     place.messages += messages.len() as u64;
                     place.report(&recorded, report)
                 }
@@ -218,7 +225,7 @@ impl Reader {
     /// Records the new messages of a conversation. `places` are those of the conversations before it.
     fn follow(
         &mut self,
-        memory: &Memory,
+        holders: &Holders<'_>,
         out: &Output,
         report: &Report<'_>,
         conversation: &Conversation,
@@ -236,10 +243,10 @@ impl Reader {
             let place = places.iter().find(|place| place.id.as_deref() == Some(trunk))?;
             Some(place.followed.todo().clone())
         });
-        let known = todos_of(&name, &self.file, conversation, memory);
+        let known = holders.of(&name, &self.file, conversation);
         let known = known.into_iter().map(|(todo, _)| todo);
-        for todo in known.chain(new_todo(&name, &self.file, memory)) {
-            let conversations = memory.conversations();
+        for todo in known.chain(holders.new_todo(&name, &self.file)) {
+            let conversations = holders.memory().conversations();
             let followed = conversations.follow(&todo, conversation, settled, trunk.as_ref());
             let followed = match followed {
                 // The others have their turn.
@@ -306,7 +313,7 @@ impl Place {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use foldback::Options;
+    use foldback::{Memory, Options};
 
     /// A file that cannot be read once is read later, although nobody has written it meanwhile.
     #[test]
@@ -316,7 +323,7 @@ mod tests {
         let memory = Memory::in_memory(Options::default()).unwrap();
         let look = |file: &mut WatchedFile| {
             file.not_before = Instant::now();
-            file.look(&memory, &Output::plain(), &|_| Ok(())).unwrap();
+            file.look(&Holders::new(&memory), &Output::plain(), &|_| Ok(())).unwrap();
             memory.todos(None, 9).unwrap().len()
         };
         // What is read is a folder first, and then a file of its size and time.

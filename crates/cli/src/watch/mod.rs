@@ -8,7 +8,7 @@ use crate::error::CliError;
 use crate::gateway::runtime;
 use crate::output::{Output, text};
 use crate::run::Signals;
-use crate::sources::files_in;
+use crate::sources::{Holders, files_in};
 use file::WatchedFile;
 use foldback::Memory;
 use std::collections::{BTreeMap, HashSet};
@@ -29,7 +29,7 @@ const HELD: usize = 64;
 
 /// Follows files until the command is asked to end.
 pub(crate) struct Watch<'a> {
-    memory: &'a Memory,
+    holders: Holders<'a>,
     out: &'a Output,
     paths: Vec<PathBuf>,
     files: BTreeMap<PathBuf, WatchedFile>,
@@ -41,7 +41,7 @@ type Report<'a> = dyn Fn(&Batch<'_>) -> Result<(), CliError> + 'a;
 impl<'a> Watch<'a> {
     /// All files of a folder are followed, including those that appear later.
     pub(crate) fn new(paths: Vec<PathBuf>, memory: &'a Memory, out: &'a Output) -> Self {
-        Self { memory, out, paths, files: BTreeMap::new() }
+        Self { holders: Holders::new(memory), out, paths, files: BTreeMap::new() }
     }
 
     /// Follows them until Ctrl-C; recording in progress is finished first.
@@ -87,7 +87,7 @@ impl<'a> Watch<'a> {
                 break;
             }
             let file = self.files.entry(path).or_insert_with_key(|path| WatchedFile::new(path));
-            file.look(self.memory, self.out, report)?;
+            file.look(&self.holders, self.out, report)?;
         }
         let mut held: Vec<_> =
             self.files.values_mut().filter_map(|f| Some((f.grew()?, f))).collect();
@@ -99,6 +99,6 @@ impl<'a> Watch<'a> {
     /// Updates the data around the messages.
     fn end(&mut self, report: &Report<'_>) -> Result<(), CliError> {
         let mut files = self.files.values_mut();
-        files.try_for_each(|file| file.end(self.memory, self.out, report))
+        files.try_for_each(|file| file.end(&self.holders, self.out, report))
     }
 }

@@ -263,3 +263,33 @@ fn conversations_that_begin_alike_keep_their_names() {
     assert_eq!(shell.todos(), ["m", "m-2", "m-3", "m-4"]);
     assert_eq!(texts(&shell, "m-4").concat(), "答。四");
 }
+
+/// A conversation that shares its id is found in its todo when its file has another name, and when the todo with the number
+/// before its own is gone.
+#[test]
+fn a_conversation_that_shares_its_id_is_found_under_any_name() {
+    let shell = Shell::new();
+    let talk = |texts: [&str; 2]| line("会话", texts.map(Message::user).to_vec());
+    let files = [["甲", "一"], ["乙", "二"], ["丙", "三"]].map(talk);
+    shell.folders(&["in"]);
+    let write = |name: &str, text: &str| shell.write(&format!("in/{name}.jsonl"), text);
+    ["a", "b", "c"].iter().zip(&files).for_each(|(name, text)| drop(write(name, text)));
+    shell.ok(&["import", &shell.path("in").display().to_string()]);
+    let todos = shell.todos();
+    assert_eq!(todos.len(), 3, "{todos:?}");
+    let gone = todos.iter().find(|todo| texts(&shell, todo)[0] == "乙").unwrap();
+    shell.ok(&["forget", "--todo", gone]);
+    // Alone, under another name.
+    let moved = write("moved", &files[2]);
+    let alone = shell.json(&["import", &moved]);
+    assert_eq!((&alone["held"], &alone["recorded"]), (&2.into(), &0.into()), "{alone}");
+    // Together, under other names, and continued.
+    std::fs::remove_file(shell.path("in/c.jsonl")).unwrap();
+    write("b", &files[0]);
+    write("a", &talk(["甲", "一"]));
+    write("moved", &line("会话", ["丙", "三", "后"].map(Message::user).to_vec()));
+    shell.ok(&["import", &shell.path("in").display().to_string()]);
+    assert_eq!(shell.todos().len(), 2, "{:?}", shell.todos());
+    let continued = todos.iter().find(|todo| *todo != gone && texts(&shell, todo).len() == 3);
+    assert_eq!(texts(&shell, continued.unwrap()), ["丙", "三", "后"]);
+}

@@ -66,6 +66,21 @@ impl Conversations<'_> {
         Ok(TodoInfo { foreign_id: info.foreign_id, origin: info.origin.unwrap_or_default() })
     }
 
+    /// Returns the todos with numbers above `after`, up to `limit`, each with what is stored with it beside its records. What
+    /// is damaged counts as nothing.
+    ///
+    /// # Errors
+    /// When the store fails, or the record of a todo is damaged.
+    pub fn infos_after(self, after: u32, limit: usize) -> Result<Vec<(Todo, TodoInfo)>, Error> {
+        let listed = self.memory.registry.list_with_info(after, limit)?;
+        let read = |(todo, bytes): (Todo, Vec<u8>)| {
+            let info: Info = read(todo.id(), &bytes).unwrap_or_default();
+            let origin = info.origin.unwrap_or_default();
+            (todo, TodoInfo { foreign_id: info.foreign_id, origin })
+        };
+        Ok(listed.into_iter().map(read).collect())
+    }
+
     /// Returns the most recently recorded todo among those with exactly this working folder.
     ///
     /// # Errors

@@ -4,7 +4,7 @@ use super::{ImportJson, print, tell};
 use crate::error::CliError;
 use crate::output::Output;
 use crate::output::progress::Progress;
-use crate::sources::{Sourced, goes_back, holds, trunks};
+use crate::sources::{Holders, Sourced, goes_back, holds, trunks};
 use foldback::{ErrorKind, Import, Memory};
 use foldback_core::{Recorded, TodoId};
 use std::collections::{HashMap, VecDeque};
@@ -16,6 +16,7 @@ const STEP_MESSAGES: usize = 8_192;
 /// Records conversations, step by step.
 pub(super) struct Recording<'r> {
     memory: &'r Memory,
+    holders: &'r Holders<'r>,
     out: &'r Output,
     progress: Progress,
     lenient: bool,
@@ -43,9 +44,14 @@ impl Taken {
 }
 
 impl<'r> Recording<'r> {
-    pub(super) fn new(memory: &'r Memory, out: &'r Output, lenient: bool, messages: u64) -> Self {
-        let progress = out.progress("importing", messages);
-        Self { memory, out, progress, lenient, trunks: Trunks::default(), refused: 0 }
+    pub(super) fn new(
+        holders: &'r Holders<'r>,
+        out: &'r Output,
+        lenient: bool,
+        messages: u64,
+    ) -> Self {
+        let (memory, progress) = (holders.memory(), out.progress("importing", messages));
+        Self { memory, holders, out, progress, lenient, trunks: Trunks::default(), refused: 0 }
     }
 
     /// Records the next conversations, into the todo `named` if one is given; `false` if there are none.
@@ -130,7 +136,10 @@ impl<'r> Recording<'r> {
         let refused = taken.todo.clone();
         let todos = match named {
             Some(_) => vec![(refused.clone(), 0)],
-            None => taken.sourced.todos(self.memory),
+            None => {
+                let Sourced { conversation, file, .. } = &taken.sourced;
+                self.holders.of(taken.sourced.plain(), file, conversation)
+            }
         };
         for (todo, _) in todos.iter().filter(|(todo, _)| *todo != refused) {
             taken.todo = todo.clone();

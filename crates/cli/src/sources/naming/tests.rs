@@ -13,6 +13,31 @@ fn beginnings(texts: &str) -> Beginnings {
     Beginnings::of(&messages)
 }
 
+/// Todos by their names and the texts of their messages. What is before a hyphen is the id of the conversation, except for
+/// those of `m`, which have none, and of `run`, which have their own.
+struct Todos<'t>(&'t [(&'t str, &'t str)]);
+
+impl Todos<'_> {
+    fn foreign_id(name: &str) -> Option<String> {
+        name.split_once('-')
+            .map(|(id, _)| id.to_owned())
+            .filter(|id| !["m", "run"].contains(&id.as_str()))
+    }
+}
+
+impl Known for Todos<'_> {
+    fn held(&self, todo: &TodoId) -> Option<Rc<Stored>> {
+        let (name, texts) = self.0.iter().find(|(name, _)| *name == todo.as_str())?;
+        let foreign_id = Self::foreign_id(name);
+        Some(Rc::new(Stored { foreign_id, beginnings: beginnings(texts) }))
+    }
+
+    fn others_of(&self, id: &str) -> Vec<TodoId> {
+        let of_id = self.0.iter().filter(|(name, _)| Self::foreign_id(name).as_deref() == Some(id));
+        of_id.map(|(name, _)| TodoId::from_foreign(name)).collect()
+    }
+}
+
 /// Checks them in a store that holds these todos.
 #[track_caller]
 fn check_with(
@@ -20,14 +45,6 @@ fn check_with(
     all: &[(usize, &str, Option<&str>, &str)],
     expected: &[Option<&str>],
 ) -> Vec<String> {
-    let held = |todo: &TodoId| {
-        let found = todos.iter().find(|(name, _)| *name == todo.as_str());
-        found.map(|(name, texts)| {
-            let foreign_id = name.split_once('-').map(|(id, _)| id.to_owned());
-            let foreign_id = foreign_id.filter(|id| id != "m");
-            Rc::new(Stored { foreign_id, beginnings: beginnings(texts) })
-        })
-    };
     let seen = all.iter().zip(1..).map(|((input, file, id, texts), line)| Seen {
         input: *input,
         file: (*file).to_owned(),
@@ -37,7 +54,7 @@ fn check_with(
         // Those of this file may go back.
         least: file.ends_with("log.jsonl").then_some(2),
     });
-    let Names { names, notes, .. } = names(&seen.collect::<Vec<_>>(), &held);
+    let Names { names, notes, .. } = names(&seen.collect::<Vec<_>>(), &Todos(todos));
     assert_eq!(names.iter().map(Option::as_deref).collect::<Vec<_>>(), expected);
     notes
 }
@@ -111,10 +128,6 @@ fn conversations_that_begin_alike_keep_their_names() {
     // The store has another one by the name, and a todo of another id is none of its.
     check_with(&[("m", "I甲")], &[file(0, "I新"), file(1, "I又")], &["m-2", "m-3"].map(Some));
     let runs = [("run", "甲"), ("run-2", "甲")];
-    let held = |todo: &TodoId| {
-        let found = runs.iter().find(|(name, _)| *name == todo.as_str());
-        found.map(|(_, texts)| Rc::new(Stored { foreign_id: None, beginnings: beginnings(texts) }))
-    };
     let of = |file: &str, texts: &str| Seen {
         input: 0,
         file: file.to_owned(),
@@ -123,8 +136,19 @@ fn conversations_that_begin_alike_keep_their_names() {
         beginnings: beginnings(texts),
         least: None,
     };
-    let decided = names(&[of("a.jsonl", "甲一"), of("b.jsonl", "甲二")], &held).names;
+    let decided = names(&[of("a.jsonl", "甲一"), of("b.jsonl", "甲二")], &Todos(&runs)).names;
     assert_eq!(decided, ["run", "run-b"].map(|name| Some(name.to_owned())));
+}
+
+/// The store knows whose a todo is, whatever the file is called now, and although numbers are missing.
+#[test]
+fn a_conversation_is_found_under_any_name() {
+    let todos = [("s", "甲"), ("s-4", "乙"), ("s-old", "丙"), ("t-old", "丁")];
+    let file = |input, name: &'static str, texts: &'static str| (input, name, Some("s"), texts);
+    let all = [file(0, "a.jsonl", "甲"), file(1, "new.jsonl", "丙丁"), file(2, "b.jsonl", "乙")];
+    check_with(&todos, &all, &["s", "s-old", "s-4"].map(Some));
+    let all = [file(0, "a.jsonl", "甲"), file(1, "old.jsonl", "丁"), file(2, "b.jsonl", "戊")];
+    check_with(&todos, &all, &["s", "s-2", "s-b"].map(Some));
 }
 
 #[test]
