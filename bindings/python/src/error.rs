@@ -6,7 +6,33 @@ use pyo3::prelude::*;
 use std::fmt::Display;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-create_exception!(foldback, FoldbackError, PyException);
+create_exception!(
+    foldback,
+    FoldbackError,
+    PyException,
+    "What went wrong, as a sentence.
+
+Its ``kind`` says of which kind it is, by what a caller can do about it:
+
+- ``not_found``: there is no such store, conversation, message, block or stored part.
+- ``already_exists``: the conversation or folder holds something else already.
+- ``conflict``: another writer came first, and nothing was written.
+- ``locked``: another process holds the store; nothing was changed.
+- ``read_only``: the store is open read-only, or cannot be written.
+- ``full``: the disk is full; nothing was changed.
+- ``corrupt``: stored data are damaged; everything else stays readable.
+- ``lost``: writes that were acknowledged are gone; the store takes no more until that is accepted.
+- ``unknown``: a server went away during a write, and it is unknown whether the write is stored.
+- ``source_changed``: the source of an import has changed since.
+- ``unsupported``: another engine or format made the store, or this build cannot do what was asked.
+- ``key``: the key is missing, is another one, or was given for a store that is not encrypted.
+- ``invalid_input``: an argument, a setting or a text makes no sense.
+- ``not_permitted``: what was asked for belongs to another conversation.
+- ``quota``: a conversation or the store has reached its limit.
+- ``embedder``: the embedder failed.
+- ``io``: the file system refused.
+- ``internal``: something that should be impossible, or an error that the program made itself."
+);
 
 /// What went wrong, and of which kind it is.
 pub(crate) struct Failure {

@@ -16,7 +16,10 @@ use pyo3::prelude::*;
 
 #[pymodule]
 fn _foldback(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add("FoldbackError", module.py().get_type::<error::FoldbackError>())?;
+    let error = module.py().get_type::<error::FoldbackError>();
+    // Of an error that a program makes itself.
+    error.setattr("kind", "internal")?;
+    module.add("FoldbackError", error)?;
     module.add_class::<memory::Memory>()?;
     module.add_class::<session::Session>()?;
     module.add_class::<prompt::Prompt>()?;

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -293,6 +294,17 @@ def test_py5_what_json_an_sdk_gives_is_taken() -> None:
     memory = Memory()
     memory.session("x").record(Message())
     assert json.dumps(list(memory.messages("x"))[0]).count("Here.") == 1
+
+
+def test_py1_every_kind_of_error_is_listed() -> None:
+    stub = (Path(foldback.__file__).parent / "_foldback.pyi").read_text()
+    kinds = re.findall(r"``(\w+)``", stub.split("    ``not_found``")[1].split('"""')[0])
+    listed = re.findall(r"^- ``(\w+)``:", FoldbackError.__doc__ or "", re.MULTILINE)
+    source = Path(__file__).parents[3] / "crates/foldback/src/error/kind.rs"
+    (variants,) = re.findall(r"pub enum ErrorKind \{(.*?)\n\}", source.read_text(), re.DOTALL)
+    own = [re.sub(r"(?<!^)([A-Z])", r"_\1", name).lower() for name in re.findall(r"^    (\w+),", variants, re.MULTILINE)]
+    assert listed == ["not_found", *kinds] == own
+    assert FoldbackError("x").kind == "internal"
 
 
 def in_fork(work: Callable[[], object]) -> str:

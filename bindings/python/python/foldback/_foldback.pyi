@@ -8,7 +8,7 @@ class FoldbackError(Exception):
     """What went wrong, as a sentence."""
 
     kind: str
-    """Of which kind it is, by what a caller can do about it.
+    """Of which kind it is, by what a caller can do about it. It is ``internal`` in an error that the program made itself.
 
     ``not_found``, ``already_exists``, ``conflict``, ``locked``, ``read_only``, ``full``, ``corrupt``, ``lost``,
     ``unknown``, ``source_changed``, ``unsupported``, ``key``, ``invalid_input``, ``not_permitted``, ``quota``,
