@@ -285,15 +285,40 @@ def test_py1_the_stubs_name_what_the_module_has() -> None:
                 assert f"{name}(" in stub or f"{name}:" in stub, f"{kind.__name__}.{name}"
 
 
-def test_py5_what_json_an_sdk_gives_is_taken() -> None:
-    class Message:
-        def model_dump(self, *, exclude_none: bool = False) -> dict[str, object]:
-            assert exclude_none
-            return {"role": "assistant", "content": "Here."}
+class Part:
+    """As the SDKs have them."""
 
+    def __init__(self, **fields: object) -> None:
+        self.fields = fields
+
+    def model_dump(self, *, mode: str, exclude_none: bool) -> dict[str, object]:
+        assert mode == "json" and exclude_none
+        return {key: value.isoformat() if isinstance(value, date) else value for key, value in self.fields.items()}
+
+
+def test_py5_what_an_sdk_gives_is_taken() -> None:
     memory = Memory()
-    memory.session("x").record(Message())
-    assert json.dumps(list(memory.messages("x"))[0]).count("Here.") == 1
+    session = memory.session("x")
+    session.record(Part(role="assistant", content="潮", at=date(2026, 1, 2)))
+    session.record({"role": "user", "content": [Part(type="text", text="几点？")]}, format="anthropic")
+    call = Part(id="c", type="function", function={"name": "look", "arguments": "{}"})
+    session.record({"role": "assistant", "content": None, "tool_calls": [call]})
+    first, second, third = memory.messages("x")
+    assert (first["content"], first["at"]) == ("潮", "2026-01-02")
+    assert second["content"] in ("几点？", [{"type": "text", "text": "几点？"}])
+    assert third["tool_calls"][0]["function"]["name"] == "look"
+
+
+def test_py5_messages_of_the_sdks_are_taken() -> None:
+    anthropic, openai = pytest.importorskip("anthropic"), pytest.importorskip("openai")
+    memory = Memory()
+    session = memory.session("x")
+    block = anthropic.types.TextBlock(type="text", text="开门。", citations=None)
+    session.record({"role": "assistant", "content": [block]}, format="anthropic")
+    kind = openai.types.chat.ChatCompletionMessageFunctionToolCall
+    call = kind.model_validate({"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}})
+    session.record({"role": "assistant", "content": None, "tool_calls": [call]})
+    assert "开门。" in str(next(memory.messages("x"))) and "look" in str(session.prompt()["messages"])
 
 
 def test_py1_every_kind_of_error_is_listed() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from langchain.agents import create_agent
-from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from scripted_model import Script, ScriptedModel
@@ -172,3 +172,22 @@ def test_py2_what_json_cannot_hold_is_an_error_of_the_memory() -> None:
     with pytest.raises(FoldbackError, match="as JSON") as refused:
         BlockMemory().view([HumanMessage(parts)], "t")
     assert refused.value.kind == "invalid_input"
+
+
+
+def test_py2_arguments_that_json_cannot_hold_do_not_stop_the_agent_unless_nothing_can() -> None:
+    # Only their provider knows these blocks.
+    blocks: list[Any] = [{"type": "thinking", "thinking": "嗯", "signature": "s"}]
+    memory = BlockMemory()
+    odd = {"path": b"/x", "limit": float("nan")}
+    memory.view([HumanMessage("Read."), AIMessage(blocks, tool_calls=[{**good(0), "args": odd}])], "t")
+    (call,) = list(memory.memory.messages("t"))[1]["tool_calls"]
+    assert call["function"]["arguments"] == '{"path": {"base64": "L3g="}, "limit": NaN}'
+    with pytest.raises(FoldbackError, match="as JSON"):
+        memory.view([AIMessage(blocks, tool_calls=[{**good(0), "args": {"path": {1}}}])], "u")
+
+
+def test_py2_instructions_without_a_text_are_empty() -> None:
+    parts: list[Any] = [{"type": "text", "text": "Answer briefly."}, {"type": "note", "text": None}]
+    seen = BlockMemory().view([SystemMessage(parts), HumanMessage("Hello.")], "t")
+    assert [text.strip() for text in seen.instructions] == ["Answer briefly."]

@@ -19,7 +19,8 @@ from langchain_core.messages import (
 )
 from langchain_core.messages.utils import convert_to_openai_messages
 
-from foldback.memory import _json
+from foldback import _foldback
+from foldback.memory import _json, _no_form
 
 CALL_BLOCKS = frozenset({"tool_use", "tool_call", "invalid_tool_call", "function_call", "input_json_delta"})
 """Content blocks that repeat what ``tool_calls`` and ``invalid_tool_calls`` say."""
@@ -82,7 +83,7 @@ def _bytes_form(value: object) -> dict[str, str]:
     """Raw bytes in a form that JSON has."""
     if isinstance(value, BYTES):
         return {"base64": base64.b64encode(value).decode("ascii")}
-    raise TypeError(f"Object of type {type(value).__name__} is not JSON serializable")
+    _no_form(value)
 
 
 def _value(message: BaseMessage, place: int) -> dict[str, Any]:
@@ -100,7 +101,7 @@ def _value(message: BaseMessage, place: int) -> dict[str, Any]:
         _add_invalid_calls(value, message)
     for n, call in enumerate(value.get("tool_calls") or ()):
         if call.get("id") is None:
-            call["id"] = f"call-{place}-{n}"
+            call["id"] = _call_id(place, n)
     return value
 
 
@@ -141,11 +142,30 @@ def _plain(message: BaseMessage) -> dict[str, Any]:
             {
                 "type": "function",
                 "id": call["id"],
-                "function": {"name": call["name"], "arguments": json.dumps(call["args"], ensure_ascii=False)},
+                "function": {"name": call["name"], "arguments": _arguments_text(call["args"])},
             }
             for call in message.tool_calls
         ]
     return value
+
+
+def _arguments_text(arguments: dict[str, Any]) -> str:
+    # As LangChain writes them for other messages. A text of arguments need not be JSON.
+    return _json("the arguments", arguments, _bytes_form, allow_nan=True)
+
+
+def made_up_id(call: Mapping[str, Any], messages: Sequence[BaseMessage]) -> str:
+    """The id under which a call of the last message that has none is recorded."""
+    calls = getattr(messages[-1], "tool_calls", ()) if messages else ()
+    return _call_id(max(len(messages) - 1, 0), next((n for n, one in enumerate(calls) if one == call), 0))
+
+
+def _call_id(place: int, n: int) -> str:
+    return f"call-{place}-{n}"
+
+
+def _lacks_ids(message: BaseMessage) -> bool:
+    return isinstance(message, AIMessage) and any(call.get("id") is None for call in message.tool_calls)
 
 
 def shown(
@@ -299,7 +319,7 @@ def _without_bound_reasoning(message: BaseMessage) -> BaseMessage:
 def _text(content: Any) -> str:
     if isinstance(content, str):
         return content
-    return "\n".join(part.get("text", "") for part in content or [] if isinstance(part, dict))
+    return "\n".join(part.get("text") or "" for part in content or [] if isinstance(part, dict))
 
 
 def with_instructions(system: SystemMessage | None, added: Sequence[str]) -> SystemMessage | None:

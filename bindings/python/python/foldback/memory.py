@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from os import PathLike, fspath
 from os.path import abspath
-from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Literal, NoReturn, Protocol, TypeAlias, runtime_checkable
 
 from foldback import _foldback
 
@@ -26,7 +26,7 @@ Format: TypeAlias = Literal["openai", "anthropic"]
 class _Dumps(Protocol):
     """What the SDKs of OpenAI and Anthropic return."""
 
-    def model_dump(self, *, exclude_none: bool = ...) -> dict[str, Any]: ...
+    def model_dump(self, *, mode: Literal["json"], exclude_none: bool) -> dict[str, Any]: ...
 
 
 MessageLike: TypeAlias = "Mapping[str, Any] | _Dumps"
@@ -309,21 +309,36 @@ def _arguments(arguments: Mapping[str, Any] | str) -> str:
     return _json("the arguments", arguments)
 
 
+def _no_form(value: object) -> NoReturn:
+    raise TypeError(f"Object of type {type(value).__name__} is not JSON serializable")
+
+
 def _message(message: MessageLike) -> str:
-    if isinstance(message, Mapping):
-        return _json("the message", message)
-    if isinstance(message, type) or not isinstance(message, _Dumps):
+    if not isinstance(message, Mapping) and (isinstance(message, type) or not isinstance(message, _Dumps)):
         raise _invalid(f"a message is a mapping or an SDK's message object, and not {type(message).__name__}")
-    return _json("the message", message.model_dump(exclude_none=True))
+    return _json("the message", message)
 
 
-def _json(what: str, value: Mapping[str, Any], default: Callable[[object], object] | None = None) -> str:
+def _json(
+    what: str,
+    value: MessageLike,
+    default: Callable[[object], object] = _no_form,
+    *,
+    allow_nan: bool = False,
+) -> str:
     """The text of a mapping, in which half a surrogate pair, which no UTF-8 can hold, is replaced.
 
     :param default: gives what JSON has no form for in one that it has, or raises ``TypeError``.
     """
+
+    def form(value: object) -> object:
+        if isinstance(value, _Dumps) and not isinstance(value, type):
+            return value.model_dump(mode="json", exclude_none=True)
+        return default(value)
+
     try:
-        text = json.dumps(dict(value), ensure_ascii=False, default=default)
+        value = dict(value) if isinstance(value, Mapping) else value
+        text = json.dumps(value, ensure_ascii=False, default=form, allow_nan=allow_nan)
     except (TypeError, ValueError, RecursionError) as error:
         raise _invalid(f"{what} cannot be written as JSON: {error}") from error
     return _utf8(text)
