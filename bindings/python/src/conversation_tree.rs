@@ -43,6 +43,11 @@ impl ConversationTree {
         shown
     }
 
+    /// The numbers that the message at this place of the conversation is recorded under.
+    pub(crate) fn recorded(&self, place: usize) -> Option<Range<u64>> {
+        self.branch.get(place).map(|n| self.tree.recorded(*n))
+    }
+
     fn show_all(
         &mut self,
         session: &mut Session,

@@ -5,7 +5,7 @@ use crate::error::{Failure, detached};
 use crate::opener::Opener;
 use crate::prompt::Answer;
 use crate::session::{OpenSession, Session};
-use foldback::core::{Prices, Reference, TodoId};
+use foldback::core::{Estimate, Message, Prices, Reference, TodoId, message_tokens};
 use foldback::{
     CacheAware, EncryptionKey, Engine, FoldPolicy, Memory as Store, Mode, Options, Redaction,
     SearchRequest, Truth, ViewConfig,
@@ -173,6 +173,15 @@ impl Memory {
     fn tools() -> Vec<Tool> {
         let reading = foldback::MemoryTool::all().into_iter().filter(|tool| !tool.writes);
         reading.map(|tool| (tool.name.into(), tool.description.into(), tool.parameters)).collect()
+    }
+
+    /// The estimated tokens of a message.
+    #[staticmethod]
+    fn tokens(py: Python<'_>, message: &str) -> PyResult<usize> {
+        detached(py, || {
+            let message = Message::from_json(message).map_err(Failure::invalid)?;
+            Ok(message_tokens(&Estimate, &message))
+        })
     }
 
     /// The bytes of a stored part of a conversation.

@@ -121,6 +121,17 @@ impl Session {
         })
     }
 
+    /// The message at this place of the conversation that was given last, as it is recorded.
+    fn recorded(&self, py: Python<'_>, place: usize) -> PyResult<String> {
+        self.with(py, |open| {
+            let range = open.tree.as_ref().and_then(|tree| tree.recorded(place));
+            let range = range.ok_or_else(|| Failure::internal("a message has no place"))?;
+            let messages = open.store.messages(open.session.todo(), range)?;
+            let message = messages.first().ok_or_else(|| Failure::internal("a place is empty"))?;
+            Ok(message.json().to_owned())
+        })
+    }
+
     /// Forgets what is at hand, and reads it again from the store.
     fn refresh(&self, py: Python<'_>) -> PyResult<()> {
         self.with(py, |open| {

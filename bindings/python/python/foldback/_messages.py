@@ -37,6 +37,9 @@ ROLES = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool"}
 REQUEST_CHARACTERS = 8_000
 """The longest part of a user's request that is repeated after the request has left the view."""
 
+LEAST_REQUEST_CHARACTERS = 200
+"""A part of a request of this length is repeated however few tokens a prompt may have."""
+
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
@@ -173,14 +176,12 @@ def shown(
     recorded: Sequence[Recorded],
     others: Mapping[int, AnyMessage],
     unbound: int,
-    volatile: int,
-) -> tuple[list[str], list[AnyMessage], int]:
-    """The instructions of a prompt, its other messages as LangChain has them, and how many at the end are volatile.
+) -> tuple[list[str], list[AnyMessage], set[int]]:
+    """The instructions of a prompt, its other messages as LangChain has them, and the places of recorded ones.
 
     :param recorded: the conversation.
     :param others: by place, messages to send instead of recorded ones that are shown whole.
     :param unbound: the first this many messages lose reasoning that their provider binds to what came before it.
-    :param volatile: how many messages at the end of the prompt change from call to call.
     """
     instructions: list[str] = []
     messages: list[Any] = []
@@ -199,22 +200,36 @@ def shown(
             if message is known.message:
                 message = others.get(known.place, message)
             messages.append(_without_bound_reasoning(message) if known.place < unbound else message)
-    request = _hidden_request(recorded, places)
-    if request is not None:
-        messages.append(request)
-        volatile += 1
-    return instructions, messages, volatile
+    return instructions, messages, places
 
 
-def _hidden_request(recorded: Sequence[Recorded], places: set[int]) -> HumanMessage | None:
+def hidden_request(recorded: Sequence[Recorded], places: set[int]) -> Recorded | None:
     """The user's latest request, if it has left the view. The first one never does."""
     asked = [one for one in recorded if isinstance(one.message, HumanMessage)]
-    if len(asked) < 2 or asked[-1].place in places:
-        return None
-    text = str(asked[-1].message.text)
-    if len(text) > REQUEST_CHARACTERS:
-        text = f"{text[:REQUEST_CHARACTERS]} … (the rest has left the view)"
-    return HumanMessage(f"[memory] The user's current request, word for word:\n{text}")
+    return asked[-1] if len(asked) > 1 and asked[-1].place not in places else None
+
+
+def repeated(request: Recorded, text: str, most: int | None) -> tuple[HumanMessage, int]:
+    """The message that repeats a request of the user's, and its tokens: at most ``most``, if that is enough for a
+    sentence.
+
+    :param text: the request as it is recorded, which may have been redacted.
+    """
+    content: Any = request.message.content
+    if request.digest != _digest(text):
+        content = _with_bytes(json.loads(text).get("content") or "", [request.message])
+    said = str(HumanMessage(content).text)
+    others = [part for part in content if isinstance(part, dict) and part.get("type") != "text"]
+    parts, length = others, REQUEST_CHARACTERS
+    while True:
+        words = f"[memory] The user's current request, word for word:\n{said[:length]}"
+        if len(said) > length or len(parts) < len(others):
+            words += " … (the rest has left the view)"
+        message = HumanMessage([{"type": "text", "text": words}, *parts] if parts else words)
+        tokens = _foldback.Memory.tokens(_dumped(_value(message, request.place)))
+        if most is None or tokens <= most or not (parts or length > LEAST_REQUEST_CHARACTERS):
+            return message, tokens
+        parts, length = [], length if parts else min(length, len(said)) // 2
 
 
 def _changed(known: Recorded, value: dict[str, Any]) -> BaseMessage:

@@ -39,8 +39,17 @@ from langgraph.runtime import Runtime
 from langgraph.types import Command
 
 from foldback import _foldback
-from foldback._messages import Recorded, has_mark, marked, shown, with_instructions
-from foldback.memory import Memory, Policy, Session
+from foldback._messages import (
+    Recorded,
+    has_mark,
+    hidden_request,
+    made_up_id,
+    marked,
+    repeated,
+    shown,
+    with_instructions,
+)
+from foldback.memory import Memory, Policy, Session, _invalid
 
 __all__ = ["BlockMemory", "View", "with_memory"]
 
@@ -230,18 +239,32 @@ class BlockMemory(AgentMiddleware[AgentState[Any], Any, Any]):
         """As :meth:`view`; ``others`` are sent, by index, instead of messages that are shown whole."""
         conversation = self._conversation(id)
         with conversation.lock:
-            prompt = conversation.prompt(messages, front_tokens, max_tokens)
-            unbound = conversation.unbound(prompt)
-            if keeps_reasoning:
-                asked = [n for n, message in enumerate(messages) if isinstance(message, HumanMessage)]
-                unbound = min(unbound, asked[-1] if asked else 0)
-            instructions, sent, volatile = shown(
-                prompt.messages, conversation.recorded, others, unbound, prompt.volatile
-            )
+            conversation.sync(messages, front_tokens)
+            asked = [n for n, message in enumerate(messages) if isinstance(message, HumanMessage)]
+            bound = asked[-1] if asked else 0
+
+            def read(most: int | None) -> tuple[_foldback.Prompt, list[str], list[AnyMessage], set[int]]:
+                prompt = conversation.session.prompt("openai", most)
+                unbound = conversation.unbound(prompt)
+                unbound = min(unbound, bound) if keeps_reasoning else unbound
+                return prompt, *shown(prompt.messages, conversation.recorded, others, unbound)
+
+            prompt, instructions, sent, places = read(max_tokens)
+            tokens, volatile = prompt.tokens, prompt.volatile
+            hidden = hidden_request(conversation.recorded, places)
+            if hidden is not None:
+                text = conversation.session.recorded(hidden.place)
+                request, added = repeated(hidden, text, max_tokens // 2 if max_tokens is not None else None)
+                if max_tokens is not None and tokens + added > max_tokens:
+                    prompt, instructions, sent, _ = read(max_tokens - min(added, max_tokens))
+                    # Some of a prompt cannot be made smaller, and the request has what is left.
+                    request, added = repeated(hidden, text, min(added, max_tokens - prompt.tokens))
+                sent = [*sent, request]
+                tokens, volatile = prompt.tokens + added, prompt.volatile + 1
         if has_cache_marks and 0 < volatile < len(sent):
             # A provider finds an earlier prompt only up to where it changes.
             sent = marked(sent, len(sent) - volatile - 1)
-        return View(sent, instructions, [self._tool(*tool) for tool in prompt.tools], prompt.tokens)
+        return View(sent, instructions, [self._tool(*tool) for tool in prompt.tools], tokens)
 
     def _view(self, request: ModelRequest[Any], is_smaller: bool = False) -> ModelRequest[Any]:
         """The request with the view in place of the conversation; with half its tokens if it was too long."""
@@ -396,9 +419,14 @@ class _Conversation:
             self._session = self._memory.session(self._id)._session
         return self._session
 
-    def sync(self, messages: Sequence[BaseMessage]) -> None:
-        """Records what is new in the conversation. Messages are known by identity, so that a call costs what is new."""
+    def sync(self, messages: Sequence[BaseMessage], front_tokens: int | None = None) -> None:
+        """Records what is new in the conversation. Messages are known by identity, so that a call costs what is new.
+
+        :param front_tokens: the tokens of instructions and tools that are sent with it, if they are known.
+        """
         with self.lock:
+            if front_tokens is not None:
+                self.session.set_front_tokens(front_tokens)
             pairs = zip(self.recorded, messages, strict=False)
             known = next((n for n, (ours, one) in enumerate(pairs) if ours.message is not one), None)
             if known is None:
@@ -429,12 +457,6 @@ class _Conversation:
         else:
             self._session = None
             raise error
-
-    def prompt(self, messages: Sequence[AnyMessage], front: int, most: int | None) -> _foldback.Prompt:
-        """What is sent of the conversation, in at most so many tokens."""
-        self.session.set_front_tokens(front)
-        self.sync(messages)
-        return self.session.prompt("openai", most)
 
     def unbound(self, prompt: _foldback.Prompt) -> int:
         """How many of the first messages were written after another beginning of the conversation than is shown now."""
