@@ -1,8 +1,8 @@
 //! A store of conversations.
 
 use crate::argument::{KeyBytes, Whole};
-use crate::error::{Failure, detached};
-use crate::opener::Opener;
+use crate::error::{Failure, detached, raise};
+use crate::opener::{Opener, check_folder, note_folder};
 use crate::prompt::Answer;
 use crate::session::{OpenSession, Session};
 use foldback::core::{Estimate, Message, Prices, Reference, TodoId, message_tokens};
@@ -79,6 +79,9 @@ impl Memory {
         key: Option<KeyBytes>,
         redact: bool,
     ) -> PyResult<Self> {
+        if let Some(folder) = &folder {
+            check_folder(py, folder).map_err(|failure| raise(py, &failure))?;
+        }
         let store = detached(py, || {
             let mode = if read_only { Mode::ReadOnly } else { Mode::ReadWrite };
             let options = Options::default()
@@ -87,12 +90,15 @@ impl Memory {
                 .with_mode(mode)
                 .with_encryption(key.map(|key| EncryptionKey::new(key.0)))
                 .with_redaction(redact.then(Redaction::default));
-            Ok(match folder {
-                Some(folder) => Store::open(&folder, options)?,
+            Ok(Arc::new(match &folder {
+                Some(folder) => Store::open(folder, options)?,
                 None => Store::in_memory(options)?,
-            })
+            }))
         })?;
-        let store = Some(Arc::new(store));
+        if let Some(folder) = &folder {
+            note_folder(py, folder, &store);
+        }
+        let store = Some(store);
         let held = Mutex::new(Held { store, sessions: Vec::new() });
         Ok(Self { opener: Opener::this(), held })
     }
