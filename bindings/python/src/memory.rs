@@ -156,6 +156,11 @@ impl Memory {
         k: Whole<usize>,
     ) -> PyResult<Vec<Hit>> {
         detached(py, || {
+            if k.0 == 0 {
+                return Err(Failure::invalid(
+                    "k is the most blocks to find, at least 1, and not 0",
+                ));
+            }
             let request = SearchRequest::new(query).k(k.0);
             let answer = self.store()?.search(&TodoId::from_foreign(name), &request)?;
             let hit = |hit: foldback::Hit| {

@@ -175,9 +175,9 @@ impl Session {
     }
 
     /// So many tokens of the agent's own are sent in front of every prompt.
-    fn set_front_tokens(&self, py: Python<'_>, tokens: u64) -> PyResult<()> {
+    fn set_front_tokens(&self, py: Python<'_>, tokens: Whole<u64>) -> PyResult<()> {
         self.with(py, |open| {
-            ContextManager::set_front_tokens(&mut open.session, tokens);
+            ContextManager::set_front_tokens(&mut open.session, tokens.0);
             Ok(())
         })
     }

@@ -11,13 +11,13 @@ from typing import Annotated, Any
 import pytest
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, RemoveMessage, ToolMessage
-from langchain_core.tools import InjectedToolCallId, tool
+from langchain_core.tools import InjectedToolCallId, StructuredTool, tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 from scripted_model import Script, ScriptedModel, Sent
 
 from foldback import FoldbackError, Memory
-from foldback.langchain import BlockMemory, with_memory
+from foldback.langchain import BlockMemory, _is_overflow, with_memory
 
 deepagents = pytest.importorskip("deepagents")
 from deepagents.backends.utils import create_file_data  # noqa: E402
@@ -446,6 +446,16 @@ def test_py2_a_forgotten_conversation_begins_anew() -> None:
     memory.memory.forget("t")
     state = built.invoke(asked("Again."), thread("t"))
     assert recorded(memory, "t") == said(state)
+
+
+@pytest.mark.parametrize("most", [-5, "x", 1.5])
+def test_py2_a_number_of_tokens_is_a_whole_one(most: Any) -> None:
+    with pytest.raises(FoldbackError, match="max_tokens is a whole number") as refused:
+        BlockMemory(max_tokens=most)
+    assert refused.value.kind == "invalid_input"
+    with pytest.raises(FoldbackError) as refused:
+        BlockMemory().view([HumanMessage("Hello.")], "t", front_tokens=-1)
+    assert refused.value.kind == "invalid_input"
 
 
 def test_py2_reasoning_of_claude_is_left_out_once_its_beginning_has_moved() -> None:

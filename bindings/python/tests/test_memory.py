@@ -149,6 +149,10 @@ def nested(depth: int) -> dict[str, object]:
         (lambda m: m.session("x").pin(-1), "invalid_input", "-1"),
         (lambda m: m.session("x").prompt(max_tokens=-5), "invalid_input", "-5"),
         (lambda m: m.search("x", "y", k=-2), "invalid_input", "-2"),
+        (lambda m: m.search("x", "y", k=0), "invalid_input", "at least 1, and not 0"),
+        (lambda m: m.session("x").record({"role": "user", "content": "x", "at": float("nan")}), "invalid_input", "float"),
+        (lambda m: m.session("x").call("load", {"ref": float("inf")}), "invalid_input", "float"),
+        (lambda m: m.session("x")._session.set_front_tokens(-1), "invalid_input", "-1"),
         (lambda m: Memory(key=b"short"), "invalid_input", "32 bytes, and not 5 bytes"),
         (lambda m: Memory(key="a" * 32), "invalid_input", "32 bytes, and not str"),
         (lambda m: Memory(least_cached=-1), "invalid_input", "-1"),
@@ -319,6 +323,11 @@ def test_py5_messages_of_the_sdks_are_taken() -> None:
     call = kind.model_validate({"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}})
     session.record({"role": "assistant", "content": None, "tool_calls": [call]})
     assert "开门。" in str(next(memory.messages("x"))) and "look" in str(session.prompt()["messages"])
+
+
+def test_py5_a_session_is_true_before_its_first_message() -> None:
+    session = Memory().session("x")
+    assert session and len(session) == 0
 
 
 def test_py1_every_kind_of_error_is_listed() -> None:

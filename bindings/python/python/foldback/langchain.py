@@ -102,6 +102,7 @@ class BlockMemory(AgentMiddleware[AgentState[Any], Any, Any]):
     :param max_tokens: the most tokens of a request; ``None`` for 85 % of the model's window, if its profile gives one.
     :param agent: a name for the agent. Several main agents that work on threads of the same ids need one each.
     :raises ValueError: when ``policy`` or ``prices`` are given together with a memory, which has its own.
+    :raises FoldbackError: when the store cannot be opened, or a setting makes no sense.
     """
 
     @property
@@ -119,6 +120,8 @@ class BlockMemory(AgentMiddleware[AgentState[Any], Any, Any]):
         agent: str = "",
     ) -> None:
         super().__init__()
+        if max_tokens is not None and (not isinstance(max_tokens, int) or max_tokens < 0):
+            raise _invalid(f"max_tokens is a whole number from 0 on, and not {max_tokens!r}")
         if isinstance(store, Memory):
             if policy is not None or prices is not None:
                 raise ValueError("a Memory has its own policy and prices; give them to it")

@@ -233,6 +233,10 @@ class Session:
         """How many messages are recorded."""
         return self._session.length()
 
+    def __bool__(self) -> bool:
+        """A session is one before its first message, too."""
+        return True
+
     def record(self, message: MessageLike, *, format: Format = "openai") -> list[str]:
         """Takes the next message. When this returns, it is durable.
 
@@ -328,7 +332,10 @@ def _json(
 ) -> str:
     """The text of a mapping, in which half a surrogate pair, which no UTF-8 can hold, is replaced.
 
-    :param default: gives what JSON has no form for in one that it has, or raises ``TypeError``.
+    Objects of an SDK, also within it, are written as the SDK writes them.
+
+    :param default: gives what else JSON has no form for in one that it has, or raises ``TypeError``.
+    :param allow_nan: write numbers that JSON has no form for as Python names them.
     """
 
     def form(value: object) -> object:
