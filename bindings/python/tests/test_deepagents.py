@@ -448,6 +448,21 @@ def test_py2_a_forgotten_conversation_begins_anew() -> None:
     assert recorded(memory, "t") == said(state)
 
 
+def test_py2_other_agents_and_threads_have_other_conversations() -> None:
+    parts = ["", "a", "b", "a:b", "a:", ":b", "a:b::3", "3", "::3", "a::1-1", "1-1"]
+    names: dict[str, tuple[str, str]] = {}
+    for name in parts:
+        memory = BlockMemory(agent=name)
+        for thread_id in parts:
+            id = memory._id(thread_id, "", [])
+            assert names.setdefault(id, (name, thread_id)) == (name, thread_id)
+            inner = memory._id(thread_id, "tools:1|model:2", [HumanMessage("JOB", id="m:1")])
+            assert inner.startswith(f"{id}:") and inner not in names
+            names[inner] = (name, f"{thread_id} inner")
+    assert BlockMemory(agent="support")._id("42", "", []) == "support:42" and BlockMemory()._id("42", "", []) == "42"
+    assert BlockMemory()._id("42", "tools:1|model:2", [HumanMessage("JOB", id="m")]) == "42:m"
+
+
 @pytest.mark.parametrize("most", [-5, "x", 1.5])
 def test_py2_a_number_of_tokens_is_a_whole_one(most: Any) -> None:
     with pytest.raises(FoldbackError, match="max_tokens is a whole number") as refused:

@@ -311,13 +311,13 @@ class BlockMemory(AgentMiddleware[AgentState[Any], Any, Any]):
         begins = first.id if first is not None and first.id else None
         # The last part of a namespace is the node that asks.
         place = namespace.rpartition("|")[0]
-        main = f"{self._agent}:{thread}" if self._agent else str(thread)
+        main = _joined(self._agent, str(thread)) if self._agent else _joined(str(thread))
         if thread is not None and not place:
             return main
         if begins is None or (thread is not None and self._begins(main) == begins):
             text = first.text if begins is None and first is not None else ""
             begins = hashlib.blake2b(f"{place}\n{text}".encode("utf-8", "replace"), digest_size=12).hexdigest()
-        return f"{main if thread is not None else self._agent or 'run'}:{begins}"
+        return f"{main if thread is not None else _joined(self._agent or 'run')}:{_joined(begins)}"
 
     def _begins(self, id: str) -> str | None:
         """The id of the message that a recorded conversation begins with."""
@@ -482,6 +482,12 @@ def _state_of(request: ModelRequest[Any]) -> tuple[Sequence[AnyMessage], dict[in
     if not is_same:
         return request.messages, {}
     return state, {n: theirs for n, (ours, theirs) in enumerate(pairs) if ours is not theirs}
+
+
+def _joined(*parts: str) -> str:
+    """These parts as one name. Their lengths follow if one of them has a colon, so that other parts have another name."""
+    name = ":".join(parts)
+    return f"{name}::{'-'.join(str(len(part)) for part in parts)}" if any(":" in part for part in parts) else name
 
 
 def _name(tool: BaseTool | dict[str, Any]) -> str | None:
