@@ -114,7 +114,11 @@ impl Session {
             if open.tree.is_none() {
                 open.tree = Some(ConversationTree::open(&open.store, open.session.todo())?);
             }
-            let Open { session, tree, .. } = open;
+            let Open { store, session, tree } = open;
+            if given.is_empty() && store.len(session.todo())? < session.len() {
+                // It was forgotten and begun anew.
+                session.refresh()?;
+            }
             let tree =
                 tree.as_mut().ok_or_else(|| Failure::internal("a tree that was read is gone"))?;
             tree.show(session, known, given)

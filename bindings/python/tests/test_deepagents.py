@@ -448,6 +448,17 @@ def test_py2_a_forgotten_conversation_begins_anew() -> None:
     assert recorded(memory, "t") == said(state)
 
 
+@pytest.mark.parametrize("begun", [False, True])
+def test_py2_a_forgotten_conversation_begins_anew_without_a_new_message(begun: bool) -> None:
+    memory, messages = BlockMemory(), [HumanMessage("涨潮是几点？"), AIMessage("06:12.")]
+    memory.view(messages, "t")
+    memory.memory.forget("t")
+    if begun:
+        memory.memory.session("t").record({"role": "user", "content": "Another beginning."})
+    assert said({"messages": memory.view(messages, "t").messages})[-2:] == said({"messages": messages})
+    assert recorded(memory, "t")[-2:] == said({"messages": messages})
+
+
 def test_py2_other_agents_and_threads_have_other_conversations() -> None:
     parts = ["", "a", "b", "a:b", "a:", ":b", "a:b::3", "3", "::3", "a::1-1", "1-1"]
     names: dict[str, tuple[str, str]] = {}
