@@ -459,6 +459,18 @@ def test_py2_a_forgotten_conversation_begins_anew_without_a_new_message(begun: b
     assert recorded(memory, "t")[-2:] == said({"messages": messages})
 
 
+def test_py2_a_message_that_is_changed_in_place_is_recorded() -> None:
+    memory, call = BlockMemory(), read(0)
+    messages: list[Any] = [HumanMessage("一"), AIMessage("", tool_calls=[call])]
+    memory.view(messages, "t")
+    messages[1].tool_calls = [{**call, "args": {"file_path": "/二"}}]
+    memory.view(messages, "t")
+    last = list(memory.memory.messages("t"))[-1]
+    assert "/二" in last["tool_calls"][0]["function"]["arguments"]
+    messages[0].content = "二"
+    assert "二" in said({"messages": memory.view(messages, "t").messages}) and recorded(memory, "t")[-2] == "二"
+
+
 def test_py2_other_agents_and_threads_have_other_conversations() -> None:
     parts = ["", "a", "b", "a:b", "a:", ":b", "a:b::3", "3", "::3", "a::1-1", "1-1"]
     names: dict[str, tuple[str, str]] = {}

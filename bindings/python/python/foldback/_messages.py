@@ -49,10 +49,19 @@ class Recorded:
     place: int
     digest: bytes
     """Of the message as foldback records it."""
+    content: object
+    calls: object
 
     @classmethod
     def of(cls, message: BaseMessage, place: int) -> Recorded:
-        return cls(message, place, _digest(_dumped(_placed(message, place))))
+        digest = _digest(_dumped(_placed(message, place)))
+        return cls(message, place, digest, message.content, message.__dict__.get("tool_calls"))
+
+    def is_of(self, message: BaseMessage) -> bool:
+        """Whether it is of this message, whose content and calls were not replaced since."""
+        # This is asked of every message with each call, and ``getattr`` takes long where there are no calls.
+        fields = message.__dict__
+        return self.message is message and self.content is fields["content"] and self.calls is fields.get("tool_calls")
 
     @property
     def value(self) -> dict[str, Any]:

@@ -431,7 +431,7 @@ class _Conversation:
             if front_tokens is not None:
                 self.session.set_front_tokens(front_tokens)
             pairs = zip(self.recorded, messages, strict=False)
-            known = next((n for n, (ours, one) in enumerate(pairs) if ours.message is not one), None)
+            known = next((n for n, (ours, one) in enumerate(pairs) if not ours.is_of(one)), None)
             if known is None:
                 known = min(len(self.recorded), len(messages))
             kept = self.recorded[:known]
