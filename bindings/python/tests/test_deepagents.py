@@ -486,6 +486,19 @@ def test_py2_other_agents_and_threads_have_other_conversations() -> None:
     assert BlockMemory()._id("42", "tools:1|model:2", [HumanMessage("JOB", id="m")]) == "42:m"
 
 
+def test_py2_a_call_without_an_id_is_answered_under_the_id_of_its_record() -> None:
+    memory = BlockMemory()
+    calls: list[Any] = [{"name": "list_blocks", "args": {}, "id": None}, {**read(0), "id": "c"}]
+    calls.append({"name": "search_block", "args": {"query": "潮"}, "id": None})
+    messages: list[Any] = [HumanMessage("Look."), AIMessage("", tool_calls=calls)]
+    answers = [memory.call(call, messages, "t") for call in messages[1].tool_calls if call["id"] is None]
+    seen = memory.view([*messages, *answers, ToolMessage("ok", tool_call_id="c")], "t").messages
+    ids = [call["id"] for call in seen[1].tool_calls]
+    assert ids == ["call-1-0", "c", "call-1-2"] and [answer.tool_call_id for answer in answers] == ids[::2]
+    (kept,) = [message["tool_calls"] for message in memory.memory.messages("t") if message.get("tool_calls")]
+    assert [call["id"] for call in kept] == ids
+
+
 @pytest.mark.parametrize("most", [-5, "x", 1.5])
 def test_py2_a_number_of_tokens_is_a_whole_one(most: Any) -> None:
     with pytest.raises(FoldbackError, match="max_tokens is a whole number") as refused:

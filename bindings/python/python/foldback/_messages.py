@@ -205,7 +205,8 @@ def shown(
             messages.append(_made(value, (one.message for one in recorded)))
         else:
             places.add(known.place)
-            message = known.message if known.digest == _digest(text) else _changed(known, value)
+            is_same = known.digest == _digest(text) and not _lacks_ids(known.message)
+            message = known.message if is_same else _changed(known, value)
             if message is known.message:
                 message = others.get(known.place, message)
             messages.append(_without_bound_reasoning(message) if known.place < unbound else message)
@@ -246,7 +247,7 @@ def _changed(known: Recorded, value: dict[str, Any]) -> BaseMessage:
     message, was = known.message, json.loads(_dumped(known.value))
     content = value.get("content") or ""
     changes: dict[str, Any] = {}
-    has_other_calls = value.get("tool_calls") != was.get("tool_calls")
+    has_other_calls = value.get("tool_calls") != was.get("tool_calls") or _lacks_ids(message)
     if content != (was.get("content") or ""):
         changes["content"] = _with_bytes(content, [message])
     elif has_other_calls and isinstance(message.content, list):

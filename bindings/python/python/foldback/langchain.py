@@ -223,11 +223,12 @@ class BlockMemory(AgentMiddleware[AgentState[Any], Any, Any]):
         :param id: the conversation's name in the store.
         """
         conversation = self._conversation(id)
+        call_id = call["id"] or made_up_id(call, messages)
         with conversation.lock:
             conversation.sync(messages)
-            answer = Session(conversation.session).call(call["name"], call["args"], call["id"] or "call")
+            answer = Session(conversation.session).call(call["name"], call["args"], call_id)
         status = "error" if answer.is_error else "success"
-        return ToolMessage(content=answer.text, tool_call_id=call["id"], name=call["name"], status=status)
+        return ToolMessage(content=answer.text, tool_call_id=call_id, name=call["name"], status=status)
 
     def _view_of(
         self,
