@@ -486,6 +486,16 @@ def test_py2_other_agents_and_threads_have_other_conversations() -> None:
     assert BlockMemory()._id("42", "tools:1|model:2", [HumanMessage("JOB", id="m")]) == "42:m"
 
 
+def test_py2_tools_of_one_name_are_counted_by_their_schema() -> None:
+    def asking(columns: int) -> StructuredTool:
+        properties = {f"column{n}": {"type": "string", "description": "A filter. " * 9} for n in range(columns)}
+        schema = {"type": "object", "properties": properties}
+        return StructuredTool(name="query", description="Queries.", args_schema=schema, func=lambda **_: "1")
+
+    memory = BlockMemory()
+    assert memory._front_tokens(None, [asking(1)]) * 9 < memory._front_tokens(None, [asking(99)])
+
+
 def test_py2_a_call_without_an_id_is_answered_under_the_id_of_its_record() -> None:
     memory = BlockMemory()
     calls: list[Any] = [{"name": "list_blocks", "args": {}, "id": None}, {**read(0), "id": "c"}]

@@ -19,7 +19,7 @@ import threading
 import time
 import weakref
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any, TypeVar, cast
@@ -364,7 +364,7 @@ class BlockMemory(AgentMiddleware[AgentState[Any], Any, Any]):
 
     def _front_tokens(self, system: SystemMessage | None, tools: Sequence[BaseTool | dict[str, Any]]) -> int:
         text = str(system.text) if system is not None else ""
-        key = (text, *(tool.description if isinstance(tool, BaseTool) else str(tool) for tool in tools))
+        key = (text, *map(_identity, tools))
         with self._lock:
             known = self._fronts.get(key)
         if known is None:
@@ -496,6 +496,14 @@ def _name(tool: BaseTool | dict[str, Any]) -> str | None:
         return tool.name
     name = tool.get("name") or tool.get("function", {}).get("name")
     return name if isinstance(name, str) else None
+
+
+def _identity(tool: BaseTool | dict[str, Any]) -> Hashable:
+    """What the tokens of a tool depend on. A class that is its schema is not written out, because that takes long."""
+    if not isinstance(tool, BaseTool):
+        return str(tool)
+    schema = tool.args_schema
+    return tool.name, tool.description, schema if isinstance(schema, type) else str(schema)
 
 
 def _is_anthropic(model: Any) -> bool:
