@@ -519,6 +519,17 @@ def test_py2_a_number_of_tokens_is_a_whole_one(most: Any) -> None:
     assert refused.value.kind == "invalid_input"
 
 
+def test_py2_a_request_that_bedrock_refuses_as_too_long_is_known() -> None:
+    class ClientError(Exception):
+        def __init__(self, code: str, message: str) -> None:
+            super().__init__(f"An error occurred ({code}) when calling the Converse operation: {message}")
+            self.response = {"Error": {"Code": code, "Message": message}}
+
+    assert _is_overflow(ClientError("ValidationException", "Input is too long for requested model."))
+    assert not _is_overflow(ClientError("ValidationException", "The model id is invalid."))
+    assert not _is_overflow(ClientError("ThrottlingException", "Input is too long for requested model."))
+
+
 def test_py2_reasoning_of_claude_is_left_out_once_its_beginning_has_moved() -> None:
     def thought(n: int, provider: str) -> AIMessage:
         blocks: list[Any] = [{"type": "thinking", "thinking": f"hm {n}", "signature": "s"}, {"type": "text", "text": f"{n}"}]

@@ -521,6 +521,11 @@ def _is_overflow(error: Exception) -> bool:
     if isinstance(error, ContextOverflowError):
         return True
     code = getattr(error, "status_code", None) or getattr(error, "code", None)
+    response = getattr(error, "response", None)
+    named = response.get("Error") if isinstance(response, Mapping) else None
+    if isinstance(named, Mapping):
+        # As botocore has it.
+        code = named.get("Code")
     if code not in (400, 413, 422, "ValidationException"):
         return False
     text = str(error).lower()
