@@ -174,7 +174,6 @@ def test_py2_what_json_cannot_hold_is_an_error_of_the_memory() -> None:
     assert refused.value.kind == "invalid_input"
 
 
-
 def test_py2_arguments_that_json_cannot_hold_do_not_stop_the_agent_unless_nothing_can() -> None:
     # Only their provider knows these blocks.
     blocks: list[Any] = [{"type": "thinking", "thinking": "嗯", "signature": "s"}]
