@@ -16,17 +16,27 @@ const TOLD_TOKENS: usize = 2_000;
 pub(crate) enum Attempt {
     /// The step is done; its summary.
     Done(String),
-    /// It is not, for this reason. A resumed run comes to the same result.
+    /// It is not, for this reason. The flow notes that: with other limits or another model, a resumed run would
+    /// come to another result.
     Failed(String),
-    /// The model did not accept a request, for this reason. No journal records that.
+    /// The model did not accept a request, for this reason.
     Refused(String),
     /// The whole flow has to end.
     Over(Stop),
 }
 
 impl Attempt {
+    /// Reads how a run of the agent ended. An attempt that failed in an earlier process stays failed for the
+    /// `known` reason, unless it could not be repeated to its end.
+    pub(crate) fn of(report: &Report, known: Option<&str>) -> Self {
+        match (known, Self::read(report)) {
+            (None, read) | (_, read @ Self::Over(Stop::Cancelled)) => read,
+            (Some(reason), _) => Self::Failed(reason.to_owned()),
+        }
+    }
+
     /// Reads how a run of the agent ended. A step is done only if the run says so.
-    pub(crate) fn of(report: &Report) -> Self {
+    fn read(report: &Report) -> Self {
         let ending = &report.trajectory.outcome;
         let words = ending.told();
         let words = words.trim();

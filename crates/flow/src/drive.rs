@@ -17,7 +17,7 @@ use foldback_core::{ContextError, ContextManager, Message, TodoId, TodoList};
 use foldback_llm::{ChatRequest, ChatResponse, ModelErrorKind};
 use std::collections::BTreeMap;
 use std::fmt;
-use step_work::RefusedStep;
+use step_work::FailedAttempt;
 
 /// A running flow.
 pub(crate) struct Drive<'a> {
@@ -27,8 +27,8 @@ pub(crate) struct Drive<'a> {
     /// The same run within the limits of the flow.
     run: StrategyRun<'a>,
     executors: Vec<StepExecutor>,
-    /// The attempts that the model refused in earlier processes.
-    refused: Vec<RefusedStep>,
+    /// The attempts that failed in earlier processes.
+    failed: Vec<FailedAttempt>,
     requests: Requests<'a>,
     plan: TextPlan,
     /// The results of the steps that are done, and the reasons why others are blocked.
@@ -63,7 +63,7 @@ impl<'a> Drive<'a> {
             settings,
             whole,
             executors: executors(settings, agent),
-            refused: run.noted(RefusedStep::KIND),
+            failed: run.noted(FailedAttempt::KIND),
             requests: Requests::new(settings, agent, &whole.task().request, run.todo().to_string()),
             plan: TextPlan::new(&run.task().run, "", [""; 0]),
             results: Results::new(),

@@ -119,7 +119,7 @@ impl<'a> ReactLoop<'a> {
         if task.cancelled.is_cancelled() {
             return ended(Stop::Cancelled);
         }
-        while settings.max_steps.is_none_or(|most| self.asked < most) {
+        while settings.max_steps.is_none_or(|most| self.asked < most) || self.holds_next() {
             self.log.side_calls(context);
             let request = self.request(context);
             let next = match self.ask(context, request).await? {
@@ -345,6 +345,11 @@ impl<'a> ReactLoop<'a> {
         let sees_all = self.run.sees_all(plan);
         let global_context = sees_all.then(|| self.global_context(context).into());
         self.run.run_turn(context, turn, plan, global_context).await
+    }
+
+    /// Returns whether the journal holds the next answer: an earlier process was allowed that step.
+    fn holds_next(&self) -> bool {
+        self.run.model_caller.holds(&Purpose::REACT, &(self.asked + 1).to_string())
     }
 
     /// Returns whether a journal holds the run, so that it can resume.

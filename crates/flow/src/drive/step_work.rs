@@ -7,26 +7,22 @@ use crate::executors::{executor_of, unknown};
 use crate::progress::finish;
 use crate::requests::StepResult;
 use crate::settings::StepContext;
-use foldback_agent::{Agent, Report, RunEvent, Stop, Strategy, Task};
+use foldback_agent::{Agent, AgentError, Report, RunEvent, SpendLimits, Stop, Strategy, Task};
 use foldback_core::{ContextError, ContextManager, ItemState, Reference, quoted};
 use serde::{Deserialize, Serialize};
 
-/// An attempt in which the model refused to continue. It is not repeated when the run is resumed, because
-/// what came after it is already recorded.
+/// An attempt that failed. It stays failed when the flow is resumed, even with other limits or another model,
+/// because what came after it is already recorded.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct RefusedStep {
+pub(super) struct FailedAttempt {
     at: usize,
     number: u32,
     reason: String,
 }
 
-impl RefusedStep {
+impl FailedAttempt {
     /// The kind under which it is noted.
-    pub(super) const KIND: &str = "refused_step";
-
-    fn is_like(&self, other: &Self) -> bool {
-        (self.at, self.number) == (other.at, other.number)
-    }
+    pub(super) const KIND: &str = "failed_attempt";
 }
 
 impl Drive<'_> {
@@ -105,37 +101,45 @@ impl Drive<'_> {
         task.request = self.requests.step(&self.plan, &others, at, failed);
         task.run = format!("{}/step-{}.{number}", self.run.task().run, at + 1);
         task.depth += 1;
-        let refused = RefusedStep { at, number, reason: String::new() };
-        if let Some(refused) = self.refused.iter().find(|known| known.is_like(&refused)) {
-            return Ok((Attempt::Failed(refused.reason.clone()), None));
+        let known = self.failed.iter().find(|known| (known.at, known.number) == (at, number));
+        let known = known.map(|known| &*known.reason);
+        if known.is_some() {
+            // What the journal holds of it is repeated, and nothing more.
+            let limits = SpendLimits::default().with_model_calls(0);
+            task.spend = task.spend.share(limits).map_err(AgentError::from)?;
         }
         let (report, reference) = match self.settings.context {
-            StepContext::Isolated => self.isolated(context, at, (agent, strategy), &task).await?,
+            StepContext::Isolated => {
+                self.isolated(context, at, (agent, strategy), (&task, known)).await?
+            }
             // The whole flow is one conversation, which was begun or resumed together with the flow.
             StepContext::Shared => {
                 (self.run.run_part(agent, strategy, context, &task).await?, None)
             }
         };
-        let mut attempt = Attempt::of(&report);
-        // In a shared context, another attempt would have the same conversation.
-        if let (Attempt::Refused(reason), StepContext::Isolated) = (&attempt, self.settings.context)
-        {
-            let reason = reason.clone();
-            self.run.note(RefusedStep::KIND, &RefusedStep { reason: reason.clone(), ..refused })?;
-            attempt = Attempt::Failed(reason);
+        let attempt = match Attempt::of(&report, known) {
+            // In a shared context, another attempt would have the same conversation.
+            Attempt::Refused(reason) if self.settings.context == StepContext::Isolated => {
+                Attempt::Failed(reason)
+            }
+            attempt => attempt,
+        };
+        if let (Attempt::Failed(reason), None) = (&attempt, known) {
+            let failed = FailedAttempt { at, number, reason: reason.clone() };
+            self.run.note(FailedAttempt::KIND, &failed)?;
         }
         self.run.absorb(report);
         Ok((attempt, reference))
     }
 
     /// Has an agent work on a step in a context of its own. The work can be read through its last block, if
-    /// there is one.
+    /// there is one. `known` is the reason why the attempt failed in an earlier process.
     async fn isolated(
         &self,
         context: &mut dyn ContextManager,
         at: usize,
         (agent, strategy): (&Agent, &dyn Strategy),
-        task: &Task,
+        (task, known): (&Task, Option<&str>),
     ) -> Result<(Report, Option<Reference>), Halt> {
         let item = self.step_todo(at);
         let mut child = context.child(item.clone())?;
@@ -147,7 +151,7 @@ impl Drive<'_> {
             Ok((report, last.map(Reference::Block)))
         });
         let (state, result) = match &ended {
-            Ok((report, _)) => Attempt::of(report).handed_back(),
+            Ok((report, _)) => Attempt::of(report, known).handed_back(),
             Err(error) => (ItemState::Failed, error.to_string()),
         };
         self.run.log().emit(RunEvent::HandedBack { item: &item, state, result: &result });

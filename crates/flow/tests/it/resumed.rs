@@ -245,3 +245,48 @@ async fn om11_a_refused_attempt_is_not_made_again() {
     let second = ["step-1.2/react/1", "summary/summary"].map(str::to_owned).to_vec();
     assert_eq!(lives, [(first, gone), (second, Stop::Answered)]);
 }
+
+/// OM11, R12: an attempt that ran out of steps stays failed when the flow is resumed with more steps or fewer, and
+/// so do its conversation, its spending and what came after it.
+#[tokio::test]
+async fn om11_an_attempt_without_steps_left_stays_failed() {
+    for context in [StepContext::Isolated, StepContext::Shared] {
+        for steps in [1, 2, 9] {
+            let journal = Arc::new(MemoryJournal::default());
+            let mut kept = Keeping::new();
+            let mut lives = Vec::new();
+            for (most, is_second) in [(2, false), (steps, true)] {
+                let model =
+                    Arc::new(ScriptedModel::answering(move |request| match &*name(request) {
+                        "flow/plan" => planning(&["一", "二"]),
+                        name if name.starts_with("step-1.1/") => {
+                            calling("look", json!({"q": "潮位"}))
+                        }
+                        "step-2.1/react/1" if !is_second => {
+                            ModelError::new(ModelErrorKind::Unavailable, "gone").into()
+                        }
+                        other => Answer::text(other),
+                    }));
+                let look = crate::script::says("look", 0, "nothing yet");
+                let executor = Executor::new(Toolbox::new([look]).unwrap());
+                let agent = running(&model, executor.with_journal(journal.clone()));
+                let react = React::new(ReactSettings::default().with_max_steps(most));
+                let flow =
+                    FlowSettings::default().with_strategy(Arc::new(react)).with_context(context);
+                let task = task("go");
+                let report = agent.run(&Flow::new(flow), &mut kept, &task).await;
+                let report = report.unwrap_or_else(|error| panic!("{context:?} {most}: {error}"));
+                kept = kept.reopened();
+                let calls = task.spend.spent().model_calls;
+                lives.push((names(&model), report.trajectory.outcome.stop, calls));
+            }
+            let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+            let gone = Stop::ModelFailed { message: "gone".to_owned() };
+            let before = ["step-1.1/react/1", "step-1.1/react/2", "step-1.2/react/1"];
+            let before = [&["flow/plan"], &before[..], &["step-2.1/react/1"]].concat();
+            let after = names(&["step-2.1/react/1", "summary/summary"]);
+            let expected = [(names(&before), gone, 5), (after, Stop::Answered, 6)];
+            assert_eq!(lives, expected, "{context:?}, {steps} steps");
+        }
+    }
+}
