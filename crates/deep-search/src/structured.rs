@@ -8,7 +8,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 pub struct SearchQueryList {
     /// The queries.
     pub query: Vec<String>,
-    /// Why they were chosen.
+    /// Why they were chosen; empty if the model does not say.
+    #[serde(default, deserialize_with = "or_empty")]
     pub rationale: String,
 }
 

@@ -8,6 +8,10 @@ fn ds4_shapes_are_read_or_refused() {
     let written = "<think>{maybe}</think>Here:\n```json\n{\"rationale\": \"因为 {x}\", \"query\": [\"潮汐表 2024\"], \"more\": 1}\n```";
     let list = SearchQueryList::parse(written).unwrap();
     assert_eq!((list.query, list.rationale.as_str()), (vec!["潮汐表 2024".to_owned()], "因为 {x}"));
+    for rationale in ["", r#", "rationale": null"#] {
+        let list = SearchQueryList::parse(&format!(r#"{{"query": ["潮汐"]{rationale}}}"#)).unwrap();
+        assert_eq!((list.query, list.rationale), (vec!["潮汐".to_owned()], String::new()));
+    }
     let reflection = r#"{"is_sufficient": false, "knowledge_gap": "表", "follow_up_queries": []}"#;
     assert_eq!(Reflection::parse(reflection).unwrap().knowledge_gap, "表");
 
@@ -20,7 +24,7 @@ fn ds4_shapes_are_read_or_refused() {
     refused("", "it contains no JSON object");
     refused("潮汐表", "it contains no JSON object");
     refused(r#"{"query": "one", "rationale": "r"}"#, "expected a sequence");
-    refused(r#"{"query": ["a"]}"#, "missing field `rationale`");
+    refused(r#"{"rationale": "r"}"#, "missing field `query`");
     refused(r#"{"query": [], "rationale": "r"}"#, "`query` contains no query");
     refused(r#"{"query": ["  "], "rationale": "r"}"#, "`query` contains no query");
     refused(r#"{"query": ["a"], "query": ["b"], "rationale": "r"}"#, "duplicate field");
