@@ -13,6 +13,7 @@ use foldback_agent::{AgentError, Executor, Purpose, Stop, StrategyRun};
 use foldback_core::quoted;
 use foldback_planner::{Action, FailurePolicy, Form, Plan, Step, StepId, StepResult, Template};
 use foldback_tool::FailureKind;
+use futures::FutureExt;
 
 /// A run of the nodes.
 pub(crate) struct Nodes<'a> {
@@ -55,8 +56,11 @@ pub(crate) struct Answered {
 impl Nodes<'_> {
     /// `generate_query`: returns the queries of the first round.
     pub(crate) async fn generate_query(&self, most: u32) -> Result<Vec<Query>, Trouble> {
-        let list: SearchQueryList =
-            self.structured(DeepSearch::QUERIES, "queries", self.prompts.queries(most)).await?;
+        let ask = |key: String| {
+            let prompt = self.prompts.queries(most);
+            async move { self.structured(DeepSearch::QUERIES, &key, prompt).await }.boxed()
+        };
+        let list: SearchQueryList = self.insist(&DeepSearch::QUERIES, "queries", ask).await?;
         Ok(numbered(list.query.iter().map(String::as_str), 0, most))
     }
 
@@ -194,7 +198,11 @@ impl Nodes<'_> {
         let results = &state.web_research_result;
         let is_linked = self.deep.settings.citing == Citing::WhileWriting;
         let prompt = self.prompts.answer(results, gap, is_linked);
-        let (draft, is_cut_off) = self.words(Purpose::ANSWER, "answer", prompt).await?;
+        let ask = |key: String| {
+            let prompt = prompt.clone();
+            async move { self.words(Purpose::ANSWER, &key, prompt).await }.boxed()
+        };
+        let (draft, is_cut_off) = self.insist(&Purpose::ANSWER, "answer", ask).await?;
         if is_linked {
             let Cleared { text, mut invented } = cleared(&draft, &state.sources_gathered);
             let mut restored = self.short_urls.restore(&text, &state.sources_gathered);

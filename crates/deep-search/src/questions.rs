@@ -8,6 +8,7 @@ use crate::structured::Shape;
 use foldback_agent::{Purpose, Reply, Stop};
 use foldback_core::Message;
 use foldback_llm::{ChatModel, ChatRequest, RetryPolicy, Sampling, StopReason};
+use futures::future::BoxFuture;
 use std::ops::Range;
 use std::sync::Arc;
 use tokio::time::{Instant, sleep_until};
@@ -60,6 +61,26 @@ impl Nodes<'_> {
         messages.push(Arc::new(Message::user(&told)));
         let (answer, _) = self.ask(purpose, &format!("{key}-repair"), messages).await?;
         S::read(&answer).map_err(|error| Trouble::Failed(error.to_string()))
+    }
+
+    /// Asks for what the search cannot do without. If the answer that the journal holds is of no use, the model is
+    /// asked once more, under the next key: otherwise a resumed search would end as before without a request.
+    pub(crate) async fn insist<'n, T>(
+        &'n self,
+        purpose: &Purpose,
+        key: &str,
+        ask: impl Fn(String) -> BoxFuture<'n, Result<T, Trouble>> + Send,
+    ) -> Result<T, Trouble> {
+        let (mut named, mut number) = (key.to_owned(), 1);
+        loop {
+            let is_known = self.run.has_answer(purpose, &named);
+            let asked = ask(named).await;
+            if !is_known || !matches!(asked, Err(Trouble::Failed(_))) {
+                return asked;
+            }
+            number += 1;
+            named = format!("{key}-{number}");
+        }
     }
 
     /// Asks for text, and reports whether it is cut off.

@@ -349,7 +349,7 @@ impl<'a> ReactLoop<'a> {
 
     /// Returns whether the journal holds the next answer: an earlier process was allowed that step.
     fn holds_next(&self) -> bool {
-        self.run.model_caller.holds(&Purpose::REACT, &(self.asked + 1).to_string())
+        self.run.has_answer(&Purpose::REACT, &(self.asked + 1).to_string())
     }
 
     /// Returns whether a journal holds the run, so that it can resume.

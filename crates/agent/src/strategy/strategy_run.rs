@@ -156,6 +156,12 @@ impl<'a> StrategyRun<'a> {
         self.model_caller.ask(model, purpose, key, request).await
     }
 
+    /// Returns whether the journal holds the answer to a question, which is then not asked.
+    #[must_use]
+    pub fn has_answer(&self, purpose: &Purpose, key: &str) -> bool {
+        self.model_caller.holds(purpose, key)
+    }
+
     /// Waits for `work`, and meanwhile serves the tools' requests to the context. Tools that were started may
     /// still send requests while the model answers, so a strategy with tools has to use this for every wait.
     pub async fn serve<T>(

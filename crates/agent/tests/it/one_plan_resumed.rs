@@ -2,7 +2,7 @@
 
 use crate::script::{answering, asked, full, running, says, task, text};
 use crate::toolkit::{Counter, ms, spec, tool};
-use foldback_agent::{Executor, MemoryJournal, OnePlan, React, Report, Strategy};
+use foldback_agent::{Executor, MemoryJournal, OnePlan, React, Report, Stop, Strategy};
 use foldback_llm::{Answer, ModelError, ModelErrorKind, ScriptedModel};
 use foldback_tool::{Effect, Tool, ToolError, ToolOutput, Toolbox};
 use std::sync::Arc;
@@ -221,4 +221,28 @@ async fn r12_a_degraded_run_goes_on() {
     assert!(report.is_none() && count.get() == 1);
     let (model, report) = run.live(["done".into()]).await;
     assert_eq!((report.unwrap().answer(), model.calls(), count.get()), (Some("done"), 1, 1));
+}
+
+/// R12, OP14: a run that received no answer asks for one again when it is resumed, once for each process; an answer
+/// that was cut off stays.
+#[tokio::test(start_paused = true)]
+async fn r12_an_answer_that_was_of_no_use_is_asked_for_again() {
+    let run = Lives::new(Vec::new());
+    let (model, report) = run.live([NOTHING_MORE.into(), "".into(), unreadable()]).await;
+    let failed = |report: Option<Report>| {
+        let stop = report.unwrap().trajectory.outcome.stop;
+        assert!(matches!(stop, Stop::ModelFailed { .. }), "{stop:?}");
+    };
+    failed(report);
+    assert_eq!(model.left(), 0);
+    for (answer, is_last) in [("", false), ("三米", true)] {
+        let (model, report) = run.live([answer.into()]).await;
+        assert_eq!(model.calls(), 1);
+        match is_last {
+            true => assert_eq!(report.unwrap().answer(), Some("三米")),
+            false => failed(report),
+        }
+    }
+    let (model, report) = run.live([]).await;
+    assert_eq!((model.calls(), report.unwrap().answer()), (0, Some("三米")));
 }

@@ -17,8 +17,9 @@ impl Drive<'_> {
         let mut request = self.requests.answer(&self.state(&self.run.progress(), None));
         let mut cut = None;
         let mut why = "the model wrote no answer".to_owned();
-        for _ in 0..ATTEMPTS {
+        for attempt in 1.. {
             self.ask(Purpose::ANSWER, Reason::default(), request.clone());
+            let was_noted = self.question.as_ref().is_some_and(|question| question.was_noted);
             let heard = heard(&mut self.question);
             let heard = self.task.cancelled.run_until_cancelled(heard).await.flatten();
             self.question = None;
@@ -48,6 +49,10 @@ impl Drive<'_> {
                 other => {
                     return Ok(Finish::Ended(Ending { stop: stop_of(other), answer: cut }));
                 }
+            }
+            // A run that is resumed without any answer asks again.
+            if attempt >= ATTEMPTS && (cut.is_some() || !was_noted) {
+                break;
             }
         }
         Ok(match cut {

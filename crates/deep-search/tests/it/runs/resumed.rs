@@ -1,11 +1,13 @@
 //! A deep search whose process was killed.
 
 use super::{
-    Library, Searcher, afterwards, citing_afterwards, model, nodes, plain, search, two, usual,
+    Library, Searcher, afterwards, citing_afterwards, model, node, nodes, plain, queries, search,
+    two, usual,
 };
 use crate::script::running;
 use foldback_agent::{Executor, Journal, JournalError, MemoryJournal, Record};
 use foldback_deep_search::{Citing, DeepSearch, Passage};
+use foldback_llm::Answer;
 use foldback_tool::{ToolError, Toolbox};
 use futures::future::BoxFuture;
 use std::sync::{Arc, Mutex};
@@ -78,4 +80,39 @@ async fn ds1_a_killed_run_goes_on() {
         assert_eq!((asked_again.len(), searched_again.len()), (0, 0));
         assert_eq!(report.text, whole.text);
     }
+}
+
+/// R12: a search that ended because an answer was of no use asks for it again when it is resumed, once for each
+/// process, and does nothing else again.
+#[tokio::test(start_paused = true)]
+async fn r12_an_answer_that_was_of_no_use_is_asked_for_again() {
+    let log = Arc::new(Log::default());
+    let run = async |useless: &'static [&'static str]| {
+        let answer = move |request: &_| match node(request) {
+            at if useless.contains(&at) => Answer::text(""),
+            "queries/queries-repair" | "queries/queries-2" | "queries/queries-3" => {
+                Answer::text(&queries(&["潮差", "tide times"]))
+            }
+            "answer/answer-2" => Answer::text("潮差三米。"),
+            _ => usual(request),
+        };
+        let (model, library) = (model(answer), Library::new(two));
+        let executor = Executor::new(Toolbox::default()).with_journal(log.clone());
+        let deep = DeepSearch::new(library.clone()).with_settings(plain());
+        let searcher = Searcher { agent: running(&model, executor), deep };
+        (search(&searcher).await.text, nodes(&model))
+    };
+    let first: &[_] = &["queries/queries", "queries/queries-repair"];
+    let second: &[_] = &["queries/queries-2", "queries/queries-2-repair"];
+    for useless in [first, second] {
+        let (text, asked) = run(useless).await;
+        assert_eq!(text, None);
+        assert_eq!(asked, useless);
+    }
+    let (text, asked) = run(&["answer/answer"]).await;
+    assert_eq!((text, asked[0].as_str()), (None, "queries/queries-3"));
+    assert_eq!(asked.last().unwrap(), "answer/answer");
+    let (text, asked) = run(&[]).await;
+    assert_eq!(text.as_deref(), Some("潮差三米。"));
+    assert_eq!(asked, ["answer/answer-2"]);
 }
