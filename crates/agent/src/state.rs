@@ -35,7 +35,9 @@ impl AgentState {
     #[must_use]
     pub fn after(stop: &Stop) -> Self {
         match stop {
-            Stop::Answered | Stop::CutOff | Stop::Terminated { .. } => Self::Finished,
+            Stop::Answered | Stop::CutOff | Stop::Terminated { .. } | Stop::StepFailed { .. } => {
+                Self::Finished
+            }
             Stop::ModelFailed { .. } | Stop::Failed { .. } => Self::Error,
             Stop::MaxSteps | Stop::Stuck | Stop::Exhausted { .. } | Stop::Cancelled => Self::Idle,
         }

@@ -11,7 +11,6 @@ use crate::settings::FlowSettings;
 use crate::{Flow, TextPlan};
 use foldback_agent::{
     Agent, AgentError, Ending, Purpose, Reply, Resource, RunEvent, Stop, StrategyRun,
-    TerminateStatus,
 };
 use foldback_core::{ContextError, ContextManager, Message, TodoId, TodoList};
 use foldback_llm::{ChatRequest, ChatResponse, ModelErrorKind};
@@ -81,15 +80,18 @@ impl<'a> Drive<'a> {
     async fn go_through(&mut self, context: &mut dyn ContextManager) -> Result<Ending, Halt> {
         self.make_plan(context).await?;
         while let Some(at) = self.plan.next_open() {
-            let is_done = match self.work_on(context, at).await? {
+            match self.work_on(context, at).await? {
                 Ok(()) => self.look_again(context, at).await?,
-                Err(reason) => self.replan(context, at, &reason).await?,
-            };
-            if !is_done {
-                return self.sum_up(context, false).await;
+                Err(why) => {
+                    if !self.replan(context, at, &why).await? {
+                        return self
+                            .sum_up(context, Some(Stop::StepFailed { step: at, why }))
+                            .await;
+                    }
+                }
             }
         }
-        self.sum_up(context, true).await
+        self.sum_up(context, None).await
     }
 
     /// Has the model make the plan, or falls back to a general one.
@@ -138,13 +140,13 @@ impl<'a> Drive<'a> {
         &mut self,
         context: &mut dyn ContextManager,
         at: usize,
-    ) -> Result<bool, Halt> {
+    ) -> Result<(), Halt> {
         if self.settings.replan_after_each && self.plan.next_open().is_some() {
             let request = self.requests.review(&self.plan, &self.results, at);
             let response = self.ask(Flow::PLAN, &format!("review-{at}"), request).await?;
             self.take_rest(context, at, response.as_ref())?;
         }
-        Ok(true)
+        Ok(())
     }
 
     /// Replaces the steps after a step with those that an answer plans, and returns whether there were
@@ -169,11 +171,11 @@ impl<'a> Drive<'a> {
         Ok(true)
     }
 
-    /// Has the model write the answer.
+    /// Has the model write the answer; `failed` is the end of a flow that is not done.
     async fn sum_up(
         &mut self,
         context: &mut dyn ContextManager,
-        is_done: bool,
+        failed: Option<Stop>,
     ) -> Result<Ending, Halt> {
         let request = self.requests.summary(&self.plan, &self.results);
         let response = self.ask(Flow::SUMMARY, "summary", request).await?;
@@ -181,11 +183,10 @@ impl<'a> Drive<'a> {
         let text = response.map(|response| response.message.text().into_owned());
         let answer = text.filter(|text| !text.trim().is_empty()).unwrap_or_else(|| self.page());
         self.record(context, &answer)?;
-        let stop = match incomplete {
-            _ if !is_done => Stop::Terminated { status: TerminateStatus::Failure },
+        let stop = failed.unwrap_or(match incomplete {
             None => Stop::Answered,
             Some(_) => Stop::CutOff,
-        };
+        });
         Ok(Ending { stop, answer: Some(answer) })
     }
 

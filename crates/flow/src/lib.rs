@@ -70,8 +70,8 @@ use tokio::time::Instant;
 ///
 /// A step that cannot be done is marked as blocked, with the reason, and retried; if that does not help,
 /// the model remakes the rest of the plan; and if that does not help, the run ends with
-/// [`Stop::Terminated`](foldback_agent::Stop::Terminated) and an answer that reports the progress. A step
-/// that only ran out of turns is not done.
+/// [`Stop::StepFailed`](foldback_agent::Stop::StepFailed) and an answer that reports the progress. A step
+/// that only ran out of turns is not done, and stays so when the run is resumed with more of them.
 ///
 /// The request, the plan, the result of each step and the answer are recorded in the context, and in a
 /// [shared](StepContext::Shared) one also everything that the steps did. The plan is its todo list. With

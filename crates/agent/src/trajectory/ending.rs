@@ -43,6 +43,13 @@ pub enum Stop {
         /// How it went, according to the model.
         status: TerminateStatus,
     },
+    /// A step of a flow could not be done, and the plan could not be remade; what was done is final.
+    StepFailed {
+        /// Its number, from 0.
+        step: usize,
+        /// The reason.
+        why: String,
+    },
     /// The caller cancelled the run.
     Cancelled,
     /// The context or the journal failed. Such a run has no record.
@@ -88,6 +95,7 @@ impl fmt::Display for Stop {
             Self::Terminated { status } => {
                 write!(f, "Terminated by the model with status: {status}")
             }
+            Self::StepFailed { step, why } => write!(f, "Step {step} could not be done: {why}"),
             Self::Cancelled => f.write_str("Cancelled"),
             Self::Failed { message } => write!(f, "The run failed: {message}"),
         }

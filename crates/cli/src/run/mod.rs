@@ -108,6 +108,7 @@ pub(crate) fn begin(order: Order, desk: &Desk<'_>) -> Result<RunRecord, CliError
         answer: None,
         why: None,
         spent_up: None,
+        is_final: false,
         out_of_steps: false,
         account: Account::default(),
         blocks: 0,
@@ -145,6 +146,7 @@ pub(crate) fn begin_demo(name: Option<TodoId>, desk: &Desk<'_>) -> Result<RunRec
         answer: None,
         why: None,
         spent_up: None,
+        is_final: false,
         out_of_steps: false,
         account: Account::default(),
         blocks: 0,
@@ -165,9 +167,10 @@ pub(crate) fn resume(
     let (folder, record) = runs.open(id)?;
     let settings = settings.with_file(desk.globals.config.clone());
     let record = RunRecord { limits: record.limits.overlaid(limits), ..record };
-    if record.state == RunState::Done {
+    if record.state == RunState::Done || record.is_final {
+        let ended = if record.is_final { "has ended for good" } else { "is done" };
         desk.out.note(format_args!(
-            "the run {id} is done; this is its result. `foldback run --todo {} \"...\"` asks the next \
+            "the run {id} {ended}; this is its result. `foldback run --todo {} \"...\"` asks the next \
              question",
             record.todo()
         ));

@@ -140,6 +140,7 @@ fn past(todo: &TodoId, desk: &Desk<'_>) -> Result<Past, CliError> {
     let id = &last.id;
     match last.state {
         RunState::Done => {}
+        _ if last.is_final => {}
         RunState::Running => return Err(is_at_work(todo)),
         // In a chat the user has seen it.
         _ if desk.ends == Ends::Turn => {}

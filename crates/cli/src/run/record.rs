@@ -43,6 +43,9 @@ pub(crate) struct RunRecord {
     /// The resource that has run out.
     #[serde(default)]
     pub(crate) spent_up: Option<Resource>,
+    /// Whether it ended for good without an answer that it was asked for: to resume it would change nothing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) is_final: bool,
     /// Whether it may take no more steps.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) out_of_steps: bool,
@@ -123,6 +126,7 @@ impl RunRecord {
             }
             stop => (RunState::Stopped, Some(stop.to_string())),
         };
+        let is_final = state != RunState::Done && is_over(report);
         let out_of_steps = report.trajectory.outcome.stop == Stop::MaxSteps;
         let spent_up = match report.trajectory.outcome.stop {
             Stop::Exhausted { resource } => Some(resource),
@@ -130,7 +134,18 @@ impl RunRecord {
         };
         let answer = report.answer().map(str::to_owned);
         let changed = now();
-        Self { state, answer, why, spent_up, out_of_steps, account, blocks, changed, ..self }
+        Self {
+            state,
+            answer,
+            why,
+            spent_up,
+            is_final,
+            out_of_steps,
+            account,
+            blocks,
+            changed,
+            ..self
+        }
     }
 
     /// The record after its run failed.
@@ -150,7 +165,7 @@ impl RunRecord {
 /// Whether a run has ended for good.
 pub(super) fn is_over(report: &Report) -> bool {
     let stop = &report.trajectory.outcome.stop;
-    matches!(stop, Stop::Answered | Stop::Terminated { status: TerminateStatus::Success })
+    matches!(stop, Stop::Answered | Stop::Terminated { .. } | Stop::StepFailed { .. })
 }
 
 /// The time, to the millisecond.

@@ -176,7 +176,10 @@ fn figures(record: &RunRecord) -> Vec<(&'static str, String)> {
         let blocks = text::count(u64::from(record.blocks), "block");
         figures.push(("look", format!("`foldback blocks --todo {todo}` lists its {blocks}")));
     }
-    if record.state != RunState::Done {
+    if record.is_final {
+        // What is done stays done, and the next question can be a smaller one.
+        figures.push(("next", format!("foldback run --todo {todo} \"...\"")));
+    } else if record.state != RunState::Done {
         let raised = match record.out_of_steps {
             true => record.limits.more_steps(),
             false => record.spent_up.and_then(|what| record.limits.raised(what, account)),

@@ -108,3 +108,23 @@ fn om10_a_flow_works_through_its_steps() {
     assert!(ran.stderr.contains("☑ 写下笔记"), "{}", ran.stderr);
     assert_eq!(shell.todos().len(), 3, "the run's and one for each step");
 }
+
+/// OM11: a flow whose step cannot be done says which and why, ends for good, and names what helps.
+#[test]
+fn om11_a_flow_that_failed_is_not_resumed() {
+    let shell = Shell::new();
+    let steps = json!({"command": "create", "plan_id": "p", "title": "Bell", "steps": ["敲钟"]});
+    let mut answers = vec![Provider::call("planning", &steps)];
+    answers.extend((0..3).map(|_| Provider::text("BLOCKED: 没有钟")));
+    answers.extend(["No other way.", "There is no bell."].map(Provider::text));
+    let provider = Provider::new(answers);
+    let ran = run(&shell, &provider, &["--strategy", "flow", "--id", "bell", "Ring the bell"]);
+    let next = "foldback run --todo bell \"...\"\n";
+    assert!(ran.code == 1 && ran.text().ends_with(next), "{ran:?}");
+    assert!(!ran.text().contains("--resume"), "{}", ran.text());
+    let why = "Step 0 could not be done: 没有钟";
+    assert_eq!(only_run(&shell)["why"], why);
+    let ran = shell.run(&["run", "--resume", "bell", "--max-steps", "9"]);
+    assert!(ran.code == 1 && ran.stderr.contains("has ended for good"), "{ran:?}");
+    assert!(ran.text().contains("There is no bell.") && ran.text().contains(why), "{ran:?}");
+}

@@ -3,7 +3,7 @@
 use super::{agent, by_name, few_turns, name, names, page, planning, request, run, update};
 use crate::keeping::calling;
 use crate::script::{conversation, full, says, task};
-use foldback_agent::{OnePlan, Stop, TerminateStatus};
+use foldback_agent::{OnePlan, Stop};
 use foldback_flow::Flow;
 use foldback_llm::{Answer, ModelError, ModelErrorKind, ScriptedModel, StopReason, ToolChoice};
 use serde_json::json;
@@ -13,8 +13,8 @@ fn terminate(status: &str) -> Answer {
     calling("terminate", json!({"status": status}))
 }
 
-fn given_up() -> Stop {
-    Stop::Terminated { status: TerminateStatus::Failure }
+fn given_up(step: usize, why: &str) -> Stop {
+    Stop::StepFailed { step, why: why.to_owned() }
 }
 
 /// OM11: a step that fails is blocked with the reason and retried twice with it, then the rest is replanned,
@@ -50,7 +50,7 @@ async fn om11_retries_and_replans_are_bounded() {
     assert_eq!(names(&model), expected);
     assert_eq!(
         (report.trajectory.outcome.stop.clone(), report.answer()),
-        (given_up(), Some("只查到了天气。"))
+        (given_up(4, "断网"), Some("只查到了天气。"))
     );
     let page = page(&request(&model, "summary/summary"));
     let lines = [
@@ -123,7 +123,7 @@ async fn om11_the_rest_is_made_anew() {
         ("flow/replan-1", Answer::text("Nothing helps.")),
     ]);
     let report = run(&agent(&model, vec![]), few_turns()).await;
-    assert_eq!(report.trajectory.outcome.stop, given_up());
+    assert_eq!(report.trajectory.outcome.stop, given_up(0, "满房"));
     assert_eq!(names(&model).last().unwrap(), "summary/summary");
 }
 
@@ -163,7 +163,8 @@ async fn om11_a_step_that_is_not_done_is_not_completed() {
         }));
         let tools = vec![says("look", 0, "nothing yet")];
         let report = run(&agent(&model, tools), few_turns()).await;
-        assert_eq!(report.trajectory.outcome.stop, given_up(), "{what}");
+        let stop = &report.trajectory.outcome.stop;
+        assert!(matches!(stop, Stop::StepFailed { step: 0, .. }), "{what}: {stop:?}");
         let told = page(&request(&model, "summary/summary"));
         let line =
             told.split("0. [!] 一\n   Notes: ").nth(1).unwrap_or_else(|| panic!("{what}: {told}"));
@@ -233,7 +234,7 @@ async fn om11_giving_up_is_read_however_it_is_written() {
             by_name([("flow/plan", planning(&["一"])), ("step-1.1/react/1", Answer::text(answer))]);
         let flow = few_turns().with_max_retries(0).with_max_replans(0);
         let report = run(&agent(&model, vec![]), flow).await;
-        let stop = if reason.is_some() { given_up() } else { Stop::Answered };
+        let stop = reason.map_or(Stop::Answered, |why| given_up(0, why));
         assert_eq!(report.trajectory.outcome.stop, stop, "{answer}");
         let told = page(&request(&model, "summary/summary"));
         let reason = reason.map(|reason| format!("Notes: {reason}\n"));
