@@ -5,6 +5,7 @@ use foldback_llm::{TokenPrices, Usage};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -53,6 +54,8 @@ struct Inner {
     began: Instant,
     account: Mutex<Account>,
     from: Option<SpendTracker>,
+    /// Whether an answer without usage was counted by an estimate.
+    estimates: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -94,6 +97,7 @@ impl Default for Inner {
             began: Instant::now(),
             account: Mutex::default(),
             from: None,
+            estimates: AtomicBool::default(),
         }
     }
 }
@@ -172,6 +176,17 @@ impl SpendTracker {
     /// Returns whether a resource is used up here, but not in the tracker that everything came from.
     pub(crate) fn lacks_share(&self, of: Resource) -> bool {
         self.has_none(of) && !self.whole().has_none(of)
+    }
+
+    /// Returns whether tokens or money are limited, here or in a tracker that this came from.
+    pub(crate) fn bounds_usage(&self) -> bool {
+        let left = self.left();
+        left.tokens.is_some() || left.cost.is_some()
+    }
+
+    /// Notes that usage is estimated; returns whether that is new to the tracker that everything came from.
+    pub(crate) fn begins_estimating(&self) -> bool {
+        !self.whole().inner.estimates.swap(true, Ordering::Relaxed)
     }
 
     fn whole(&self) -> &Self {

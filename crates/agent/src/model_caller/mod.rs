@@ -9,7 +9,9 @@ use crate::trajectory::{Purpose, Stop, hash_of};
 use crate::{Journal, Resource, RunError, RunEvent, RunLog, spans};
 use cache_marks::marked;
 use foldback_core::{Estimate, TokenCounter, ToolDefinition, message_tokens};
-use foldback_llm::{ChatChunk, ChatModel, ChatRequest, ChatResponse, ModelError, ModelErrorKind};
+use foldback_llm::{
+    ChatChunk, ChatModel, ChatRequest, ChatResponse, ModelError, ModelErrorKind, Usage,
+};
 use foldback_tool::CancellationToken;
 use futures::StreamExt;
 use parking_lot::Mutex;
@@ -136,6 +138,7 @@ impl ModelCaller {
         let purpose = &purpose;
         let noted = self.answers.lock().take(purpose, key);
         if let Some((answer, request_hash)) = noted {
+            let answer = answer.map(|response| self.counted(response, &request));
             self.log.emit(RunEvent::Answered {
                 purpose,
                 key,
@@ -171,6 +174,7 @@ impl ModelCaller {
             () = until(spend.deadline()) => return Ok(Reply::Exhausted(Resource::Time)),
             answer = answered(model, &request, hear).instrument(span.clone()) => answer,
         };
+        let answer = answer.map(|response| self.counted(response, &request));
         let request_hash = hash_of(&request);
         let noted = self.note(purpose, key, (reason, &request_hash), &answer);
         self.log.emit(RunEvent::Answered {
@@ -188,6 +192,21 @@ impl ModelCaller {
             journal.sync().await.map_err(RunError::from)?;
         }
         Ok(Reply::of(answer))
+    }
+
+    /// Estimates what a server does not report of its usage, if a limit depends on it.
+    fn counted(&self, mut response: ChatResponse, request: &ChatRequest) -> ChatResponse {
+        let (spend, is_unknown) = (self.log.spend(), response.usage == Usage::default());
+        if is_unknown && spend.bounds_usage() {
+            response.usage.input = estimated(request).all as u64;
+            response.usage.output = message_tokens(&Estimate, &response.message) as u64;
+            if spend.begins_estimating() {
+                self.log.note(format_args!(
+                    "the server does not report how many tokens it took; estimates count towards the limits"
+                ));
+            }
+        }
+        response
     }
 
     /// Records an answer; returns the journal that has to be synced for it, if there is one.

@@ -1,10 +1,11 @@
 //! The spending of a run.
 
-use crate::script::{agent, conversation, fails, full, model, says, task, texts};
+use crate::keeping::Watching;
+use crate::script::{agent, conversation, fails, full, model, running, says, task, texts};
 use crate::toolkit::{ms, spec, tool};
 use foldback_agent::{
-    Agent, Executor, Journal, MemoryJournal, OnePlan, React, Report, Resource, SpendError,
-    SpendLimits, SpendTracker, Stop, Task, TokenPrices,
+    Agent, AgentEvent, Executor, Journal, MemoryJournal, OnePlan, React, Report, Resource,
+    SpendError, SpendLimits, SpendTracker, Stop, Task, TokenPrices,
 };
 use foldback_core::{
     ContextError, ContextLayer, ContextManager, Message, Recorded, Role, SideCall, SideCalls,
@@ -65,6 +66,45 @@ async fn s10_a_run_ends_when_it_may_spend_no_more() {
         assert_eq!(conversation(context.as_ref()).last().unwrap().role(), &Role::Tool);
         assert_eq!(spend.spent().model_calls, calls as u64);
         assert!((spend.spent().cost - 0.00042 * calls as f64).abs() < 1e-12);
+    }
+}
+
+/// S10: a limit on tokens or money holds where a server reports no usage: estimates count, which the run says once,
+/// and they count again when it is resumed. Without such a limit nothing is estimated.
+#[tokio::test(start_paused = true)]
+async fn s10_tokens_that_no_server_counts_are_estimated() {
+    let none = SpendLimits::default();
+    let bounds = [
+        (none.with_model_calls(9), Resource::ModelCalls, false),
+        (none.with_tokens(250), Resource::Tokens, true),
+        (none.with_cost(0.001), Resource::Cost, true),
+    ];
+    for (limits, resource, is_estimated) in bounds {
+        let journal = Arc::new(MemoryJournal::default());
+        let mut spent = Vec::new();
+        for is_resumed in [false, true] {
+            let model = Arc::new(ScriptedModel::answering(|request| {
+                let n = request.messages.len();
+                let call =
+                    ToolCall::new(&format!("c{n}"), "read", &format!(r#"{{"q":"潮位{n}"}}"#));
+                Answer::from(call).with_usage(Usage::default())
+            }));
+            let spend = SpendTracker::new(limits, Some(PRICES)).unwrap();
+            let executor = Executor::new(Toolbox::new([says("read", 10, "三米")]).unwrap());
+            let agent = running(&model, executor.with_journal(journal.clone()));
+            let watching = Arc::new(Watching::default());
+            let task = with(&spend).with_observer(watching.clone());
+            let report = agent.run(&React::default(), full().as_mut(), &task).await.unwrap();
+            assert_eq!(stopped(&report), resource);
+            let events = watching.0.lock();
+            let is_note = |event: &AgentEvent| matches!(event, AgentEvent::Noted { .. });
+            let notes = events.iter().filter(|(_, event)| is_note(event)).count();
+            assert_eq!(notes, usize::from(is_estimated && !is_resumed), "{limits:?}");
+            assert!(!is_resumed || model.calls() == 0);
+            spent.push(spend.spent());
+        }
+        assert_eq!(spent[0], spent[1]);
+        assert_eq!(spent[0].usage.input > 0 && spent[0].usage.output > 0, is_estimated);
     }
 }
 

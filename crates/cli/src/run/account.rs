@@ -1,5 +1,6 @@
 //! What a run has sent and spent.
 
+use foldback_agent::Spending;
 use foldback_llm::Usage;
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) struct Account {
     /// How often the model answered.
     pub(crate) calls: u64,
-    /// Its tokens, as its provider counts them.
+    /// Its tokens, as its provider counts them, or estimated if a limit depends on them and it does not.
     pub(crate) usage: Usage,
     /// Their cost, if the prices are known.
     pub(crate) cost: Option<f64>,
@@ -33,6 +34,16 @@ pub(crate) struct SummariesAccount {
 }
 
 impl Account {
+    /// The account with at least the tokens that count towards the limits: they are estimated where the server reports
+    /// none.
+    pub(crate) fn at_least(self, spent: &Spending) -> Self {
+        let tokens = |usage: &Usage| usage.input.saturating_add(usage.output);
+        if tokens(&self.usage) >= tokens(&spent.usage) {
+            return self;
+        }
+        Self { usage: spent.usage, cost: self.cost.map(|cost| cost.max(spent.cost)), ..self }
+    }
+
     /// The sum of both.
     pub(crate) fn plus(mut self, other: &Self) -> Self {
         self.cost = together((self.calls, self.cost), (other.calls, other.cost));

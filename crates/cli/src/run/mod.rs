@@ -273,7 +273,7 @@ fn work(
     // A summary in progress may not be finished.
     screen.end();
     meter.end();
-    let account = meter.account();
+    let account = meter.account().at_least(&spend.spent());
     let record = match &worked {
         Ok(Worked::Ended(report, blocks)) => record.ended(report, &spend, account, *blocks),
         Ok(Worked::Left) => record.left(account),
