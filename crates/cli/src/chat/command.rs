@@ -136,12 +136,11 @@ impl Chat<'_> {
             };
         }
         let order = self.order(String::new(), self.place()?);
-        let policy =
-            run::prepare(Order { settings: settings.clone(), ..order }, &self.desk)?.policy;
+        let ready = run::prepare(Order { settings: settings.clone(), ..order }, &self.desk)?;
         // A refused policy changes nothing.
-        let auto = matches!(settings.context()?, PolicyChoice::Auto);
+        let auto = ready.is_auto()?;
         self.settings = settings;
-        let (policy, about) = (policy.name(), policy.about());
+        let (policy, about) = (ready.policy.name(), ready.policy.about());
         match self.desk.out.is_json() {
             true => self.desk.out.json(&PolicyJson { policy, about, auto }),
             false if auto => {

@@ -11,7 +11,7 @@ use crate::cli::Globals;
 use crate::error::CliError;
 use crate::store;
 use foldback_core::TodoId;
-use foldback_policies::Policy;
+use foldback_policies::{Policy, PolicyChoice};
 use std::fs::File;
 
 /// What is asked, and how to work on it.
@@ -50,6 +50,11 @@ pub(crate) struct Ready {
 }
 
 impl Ready {
+    /// Whether prices choose the context policy.
+    pub(crate) fn is_auto(&self) -> Result<bool, CliError> {
+        Ok(matches!(self.order.settings.context()?, PolicyChoice::Auto))
+    }
+
     /// The model's name.
     pub(crate) fn model(&self) -> &str {
         self.model.model.name()
