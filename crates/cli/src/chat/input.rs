@@ -41,6 +41,8 @@ pub(super) enum Input {
 /// A piece of input.
 pub(super) enum Typed {
     Text(String),
+    /// A text that is not UTF-8.
+    Unreadable,
     /// Ctrl-C.
     Interrupt,
     /// The end of the input.
@@ -101,24 +103,25 @@ impl Input {
 
 /// The next text of a program.
 fn plain(input: &mut impl io::BufRead) -> Result<Typed, CliError> {
-    let mut text = String::new();
+    let mut text = Vec::new();
     loop {
         let begin = text.len();
-        let read = input.read_line(&mut text).map_err(|source| CliError::Io {
-            what: "the input could not be read: expected lines in UTF-8".to_owned(),
+        let read = input.read_until(b'\n', &mut text).map_err(|source| CliError::Io {
+            what: "the input could not be read".to_owned(),
             source,
         })?;
         if read == 0 && text.is_empty() {
             return Ok(Typed::End);
         }
-        let end = begin + text[begin..].trim_end_matches(['\n', '\r']).len();
+        let last = text[begin..].iter().rposition(|byte| !matches!(byte, b'\n' | b'\r'));
+        let end = begin + last.map_or(0, |last| last + 1);
         let is_whole = text.len() == end;
         text.truncate(end);
-        if is_whole || !text[begin..].ends_with('\\') {
-            return Ok(Typed::Text(text));
+        if is_whole || !text[begin..].ends_with(b"\\") {
+            return Ok(String::from_utf8(text).map_or(Typed::Unreadable, Typed::Text));
         }
         text.pop();
-        text.push('\n');
+        text.push(b'\n');
     }
 }
 
@@ -205,7 +208,9 @@ mod tests {
             texts.push(text);
         }
         assert_eq!(texts, ["谁在？", "first\nsecond \n", "last\\"]);
-        assert!(plain(&mut &b"\xff\n"[..]).is_err());
+        let mut sent = &b"\xff\\\nmore\nlast"[..];
+        assert!(matches!(plain(&mut sent).unwrap(), Typed::Unreadable));
+        assert!(matches!(plain(&mut sent).unwrap(), Typed::Text(last) if last == "last"));
     }
 
     #[test]

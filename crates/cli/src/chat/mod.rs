@@ -69,6 +69,12 @@ impl Chat<'_> {
                 Typed::Interrupt => {
                     self.desk.out.remark("Ctrl-D leaves, and /help lists the commands");
                 }
+                Typed::Unreadable => {
+                    self.is_clean = false;
+                    self.wrong(&CliError::Usage(
+                        "a line that is not UTF-8 was left out".to_owned(),
+                    ));
+                }
                 Typed::Text(text) if text.trim().is_empty() => {}
                 Typed::Text(text) => match text.strip_prefix('/') {
                     // Two slashes begin a text.

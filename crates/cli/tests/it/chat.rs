@@ -22,11 +22,11 @@ fn chat(shell: &Shell, provider: &Provider, args: &[&str]) -> Command {
 }
 
 /// Sends these lines through a pipe.
-fn say(shell: &Shell, provider: &Provider, args: &[&str], lines: &str) -> Ran {
+fn say(shell: &Shell, provider: &Provider, args: &[&str], lines: impl AsRef<[u8]>) -> Ran {
     let mut command = chat(shell, provider, args);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
-    child.stdin.take().unwrap().write_all(lines.as_bytes()).unwrap();
+    child.stdin.take().unwrap().write_all(lines.as_ref()).unwrap();
     Ran::of(child.wait_with_output().unwrap())
 }
 
@@ -87,7 +87,22 @@ fn a_program_reads_the_events_of_each_turn() {
         (&cost["turns"], &cost["calls"], &cost["input_tokens"]),
         (&json!(2), &json!(2), &json!(200))
     );
-    assert_eq!(policy["policy"], "full");
+    assert_eq!((&policy["policy"], &policy["auto"]), (&json!("full"), &json!(false)));
+    // The conversation keeps the policy of its last turn, which prices do not choose again.
+    let ran = say(&shell, &provider, &["--json", "--todo", "trip"], "/policy\n/policy auto\n");
+    let told: Vec<_> = ran.json_lines().into_iter().map(|line| line["auto"].clone()).collect();
+    assert_eq!(told, [json!(false), json!(true)], "{ran:?}");
+}
+
+/// A line that is no text is refused, and the conversation continues.
+#[test]
+fn a_line_that_is_not_utf_8_is_left_out() {
+    let shell = Shell::new();
+    let provider = Provider::new(vec![Provider::text("一"), Provider::text("二")]);
+    let ran = say(&shell, &provider, &[], b"first\nbad \xff\nlast\n");
+    assert_eq!((ran.code, ran.text()), (1, "一\n二\n"), "{ran:?}");
+    assert!(ran.stderr.contains("not UTF-8"), "{}", ran.stderr);
+    assert!(shows(&provider.requests()[1], "last") && !shows(&provider.requests()[1], "bad"));
 }
 
 /// A failed turn ends neither the conversation nor its place.
