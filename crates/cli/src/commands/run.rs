@@ -30,7 +30,7 @@ use foldback_kv::Engine;
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Run {
-    /// The task
+    /// The task; `-` reads it from standard input
     #[arg(required_unless_present_any = ["resume", "demo"], conflicts_with_all = ["resume", "demo"])]
     task: Option<String>,
 
@@ -69,6 +69,18 @@ Examples:
   foldback sessions
   foldback run --resume find-out-why-the-tests-ab3fk";
 
+/// The task, read from standard input if that was asked for.
+fn given(task: String) -> Result<String, CliError> {
+    if task != "-" {
+        return Ok(task);
+    }
+    let task = std::io::read_to_string(std::io::stdin()).map_err(|source| CliError::Io {
+        what: "the task could not be read from standard input".to_owned(),
+        source,
+    })?;
+    Ok(task.trim_end().to_owned())
+}
+
 impl Run {
     pub(crate) fn run(self, globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
         if globals.engine() == Engine::Memory {
@@ -77,6 +89,7 @@ impl Run {
             return Err(CliError::Usage(what.to_owned()));
         }
         let Self { task, demo, resume, todo, id, settings, limits } = self;
+        let task = task.map(given).transpose()?;
         if task.as_ref().is_some_and(|task| task.trim().is_empty()) {
             return Err(CliError::Usage("the task is empty; say what to do".to_owned()));
         }

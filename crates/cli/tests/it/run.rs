@@ -3,8 +3,9 @@
 use crate::provider::Provider;
 use crate::shell::{Ran, Shell};
 use serde_json::{Value, json};
+use std::io::Write as _;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// The command against a provider, in a workspace of its own.
 pub(crate) fn run(shell: &Shell, provider: &Provider, args: &[&str]) -> Ran {
@@ -24,6 +25,29 @@ pub(crate) fn only_run(shell: &Shell) -> Value {
     let runs = shell.json(&["sessions"]);
     assert_eq!(runs.as_array().unwrap().len(), 1, "{runs}");
     runs[0].clone()
+}
+
+#[test]
+fn a_task_is_read_from_standard_input() {
+    let shell = Shell::new();
+    let provider = Provider::new(vec![Provider::text("好。")]);
+    let of = |bytes: &[u8]| {
+        let mut command = command(&shell, &provider, &["--strategy", "react", "-"]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        child.stdin.take().unwrap().write_all(bytes).unwrap();
+        Ran::of(child.wait_with_output().unwrap())
+    };
+    let ran = of("看 - 一下。\n第二行\n".as_bytes());
+    assert_eq!(
+        (ran.code, &only_run(&shell)["task"]),
+        (0, &json!("看 - 一下。\n第二行")),
+        "{ran:?}"
+    );
+    for (bytes, words) in [(&b" \n"[..], "the task is empty"), (b"\xff", "standard input")] {
+        let ran = of(bytes);
+        assert!(ran.code == 2 && ran.stderr.contains(words), "{ran:?}");
+    }
 }
 
 #[test]
