@@ -5,6 +5,7 @@ use super::lines::{self, Beside};
 use super::meter::Meter;
 use super::record::now;
 use super::speech::Speech;
+use super::time::to_the_millisecond;
 use crate::output::{Output, style, terminal, text};
 use foldback_agent::{AgentEvent, Observer, Piece, Purpose, Written};
 use foldback_core::TodoId;
@@ -288,7 +289,7 @@ impl Observer for Screen {
             if is_told { Vec::new() } else { lines }
         };
         if self.out.is_json() {
-            let time = now().to_rfc3339();
+            let time = to_the_millisecond(now());
             // The reader of the events may be gone; the run continues.
             drop(self.out.json(&EventLine { time, todo, event }));
         } else if !self.out.is_quiet() {

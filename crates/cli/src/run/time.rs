@@ -1,5 +1,6 @@
 //! Times as people write them: `90s`, `10m`, `2h`.
 
+use foldback_core::Timestamp;
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
@@ -34,6 +35,13 @@ impl Time {
     pub(crate) fn seconds(self) -> u64 {
         self.0
     }
+}
+
+/// A point in time as RFC 3339 in UTC, always to three digits of a second.
+pub(super) fn to_the_millisecond(at: Timestamp) -> String {
+    let rest = at.0.rem_euclid(1_000);
+    let whole = Timestamp(at.0 - rest).to_rfc3339();
+    format!("{}.{rest:03}Z", whole.trim_end_matches('Z'))
 }
 
 impl fmt::Display for Time {
@@ -85,6 +93,14 @@ impl<'de> Deserialize<'de> for Time {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_time_has_three_digits_of_a_second() {
+        for (ms, rest) in [(0, "00.000Z"), (10, "00.010Z"), (1_200, "01.200Z"), (999, "00.999Z")] {
+            let told = to_the_millisecond(Timestamp(1_735_725_600_000 + ms));
+            assert_eq!(told, format!("2025-01-01T10:00:{rest}"));
+        }
+    }
 
     #[test]
     fn times_are_read_and_written() {
