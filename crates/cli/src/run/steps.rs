@@ -6,6 +6,7 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use foldback_agent::{CallForm, ReactSettings};
 use foldback_llm::{AllowedTools, ToolChoice};
+use foldback_reference_agent::{ReferenceAgentError, check_tool_families};
 use serde::{Deserialize, Serialize};
 
 /// How a run works step by step.
@@ -97,6 +98,14 @@ impl StepSettings {
         let choice = self.choice();
         if choice.must_call() && !self.terminate {
             let name = self.tool_choice.as_deref().unwrap_or_default();
+            if let (ToolChoice::Allowed(_), Err(ReferenceAgentError::ToolFamily { known, .. })) =
+                (&choice, check_tool_families([name]))
+            {
+                return Err(CliError::Usage(format!(
+                    "--tool-choice {name}: no built-in tool has this name, only {known}; a tool of the memory or of a \
+                     server needs --terminate"
+                )));
+            }
             return Err(CliError::Usage(format!(
                 "--tool-choice {name} needs --terminate: if the model has to call a tool in each message, \
                  its words do not end its work"
@@ -201,5 +210,8 @@ mod tests {
                 "{error}"
             );
         }
+        let error = react("file_raed", false).unwrap_err().to_string();
+        let told = "--tool-choice file_raed: no built-in tool has this name, only ask_person, ";
+        assert!(error.starts_with(told) && error.contains("file_read"), "{error}");
     }
 }
