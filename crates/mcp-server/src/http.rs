@@ -1,36 +1,12 @@
-//! A server on standard input and output, and one over HTTP that only this machine can reach.
+//! A server over HTTP that only this machine can reach.
 
 use crate::{MemoryServer, ServeError};
 use axum::serve::ListenerExt as _;
-use rmcp::ServiceExt as _;
-use rmcp::service::{QuitReason, ServerInitializeError};
-use rmcp::transport::stdio_pipes;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
-use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::net::TcpListener;
-
-impl MemoryServer {
-    /// Serves the client on standard input and output until it disconnects.
-    ///
-    /// # Errors
-    /// When the client does not start as the protocol requires.
-    pub async fn serve_stdio(self) -> Result<(), ServeError> {
-        let running = match self.serve(stdio_pipes()).await {
-            Ok(running) => running,
-            // It disconnected before it asked for anything.
-            Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
-            Err(error) => return Err(ServeError::Begin(error.to_string())),
-        };
-        match running.waiting().await {
-            Ok(QuitReason::Closed | QuitReason::Cancelled) => Ok(()),
-            Ok(QuitReason::JoinError(error)) | Err(error) => Err(ServeError::Ended(error.into())),
-            Ok(other) => Err(ServeError::Ended(io::Error::other(format!("{other:?}")))),
-        }
-    }
-}
 
 /// A server over HTTP that is already listening. Only this machine reaches it: the address is a loopback
 /// address, and a request that names another host, or comes from the page of another site, is refused.

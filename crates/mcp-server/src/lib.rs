@@ -30,10 +30,13 @@ mod any_todo;
 mod declared;
 mod error;
 mod http;
+mod line;
+mod lines;
 mod place;
 mod resources;
 mod scope;
 mod server;
+mod stdio;
 mod store;
 mod uri;
 

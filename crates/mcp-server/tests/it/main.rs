@@ -4,6 +4,7 @@
 
 mod hostile;
 mod http;
+mod lines;
 mod resources;
 mod todo;
 mod tools;

@@ -78,8 +78,8 @@ impl Wire {
     pub(crate) fn connect(server: MemoryServer) -> Self {
         let (ours, theirs) = duplex(1 << 16);
         tokio::spawn(async move {
-            let running = rmcp::serve_server(server, theirs).await.unwrap();
-            running.waiting().await.unwrap();
+            let (input, output) = split(theirs);
+            server.serve_streams(input, output).await.unwrap();
         });
         let (reader, writer) = split(ours);
         let lines = BufReader::new(reader).lines();
@@ -88,7 +88,18 @@ impl Wire {
     }
 
     pub(crate) async fn send(&mut self, message: &Value) {
-        self.writer.write_all(format!("{message}\n").as_bytes()).await.unwrap();
+        self.write(format!("{message}\n").as_bytes()).await;
+    }
+
+    /// Sends bytes as they are.
+    pub(crate) async fn write(&mut self, bytes: &[u8]) {
+        self.writer.write_all(bytes).await.unwrap();
+    }
+
+    /// Returns the next message of the server.
+    pub(crate) async fn next(&mut self) -> Value {
+        let line = self.lines.next_line().await.unwrap().expect("the server is there");
+        serde_json::from_str(&line).unwrap()
     }
 
     /// Returns the response to a request. Requests of the server are answered meanwhile.
@@ -98,8 +109,7 @@ impl Wire {
         let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
         self.send(&request).await;
         loop {
-            let line = self.lines.next_line().await.unwrap().expect("the server is there");
-            let message: Value = serde_json::from_str(&line).unwrap();
+            let message = self.next().await;
             if message["method"] == "roots/list" {
                 self.asked += 1;
                 let roots: Vec<_> = self.roots.iter().map(|uri| json!({"uri": uri})).collect();
