@@ -38,6 +38,7 @@ mod scope;
 mod server;
 mod stdio;
 mod store;
+mod turn;
 mod uri;
 
 pub use error::ServeError;

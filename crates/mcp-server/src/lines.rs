@@ -1,6 +1,7 @@
 //! A client's messages, each a line. A line that cannot be read is answered, so that no client waits for ever.
 
 use crate::line::{self, EDGE, Read};
+use crate::turn::Turns;
 use rmcp::model::{ClientJsonRpcMessage, ErrorData, ServerJsonRpcMessage};
 use rmcp::service::RoleServer;
 use rmcp::transport::Transport;
@@ -59,6 +60,7 @@ async fn read<R: AsyncRead + Unpin, W: AsyncWrite + Unpin>(
     messages: mpsc::Sender<ClientJsonRpcMessage>,
     output: Arc<Mutex<W>>,
 ) -> io::Result<()> {
+    let mut turns = Turns::default();
     loop {
         let mut line = Vec::new();
         if (&mut input).take(LIMIT).read_until(b'\n', &mut line).await? == 0 {
@@ -70,7 +72,8 @@ async fn read<R: AsyncRead + Unpin, W: AsyncWrite + Unpin>(
         };
         for one in said {
             match one {
-                Read::Message(message) => {
+                Read::Message(mut message) => {
+                    turns.give(&mut message);
                     if messages.send(*message).await.is_err() {
                         return Ok(());
                     }

@@ -6,6 +6,7 @@ use crate::place::{Place, Roots};
 use crate::resources::{self, Address};
 use crate::scope::Scope;
 use crate::store::Store;
+use crate::turn;
 use foldback::{Answer, Error, ErrorKind, Memory, MemoryTool};
 use foldback_core::TodoId;
 use rmcp::model::{
@@ -161,6 +162,7 @@ impl ServerHandler for MemoryServer {
         let arguments = request.arguments.unwrap_or_default();
         let arguments = serde_json::Value::Object(arguments).to_string();
         let responses = request.input_responses.as_ref();
+        turn::wait(&context.extensions).await;
         let reply = self.reply(tool.name, arguments, responses, &context).await?;
         let (answer, todo) = match reply {
             Reply::Ask(request) => return Ok(request.into()),

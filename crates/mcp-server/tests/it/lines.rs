@@ -1,4 +1,4 @@
-//! Lines that are no single readable message.
+//! Lines that are no single readable message, and calls that follow one another without waiting.
 
 use crate::wire::{Wire, id, server, store};
 use foldback_mcp_server::Scope;
@@ -74,4 +74,26 @@ async fn rc1_a_batch_is_answered_message_by_message() {
     told.sort();
     let expected = [("a", None), ("b", Some(-32600)), ("c", None)];
     assert_eq!(told, expected.map(|(id, code)| (id.to_owned(), code)));
+}
+
+/// RC2: notes that are sent without waiting for answers are stored in the order in which they were sent.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn rc2_notes_are_stored_in_the_order_of_their_calls() {
+    let (memory, mut wire) = notebook().await;
+    let notes: Vec<String> = (0..100).map(|n| format!("第 {n} 条")).collect();
+    for (n, note) in notes.iter().enumerate() {
+        let arguments = json!({"text": note});
+        let params = json!({"name": "record", "arguments": arguments});
+        wire.send(
+            &json!({"jsonrpc": "2.0", "id": 1000 + n, "method": "tools/call", "params": params}),
+        )
+        .await;
+    }
+    for _ in &notes {
+        let answer = wire.next().await;
+        assert_eq!(answer["result"]["isError"], false, "{answer}");
+    }
+    let kept = memory.messages(&id("trip"), 0..100).unwrap();
+    let kept: Vec<_> = kept.iter().map(|message| message.text().into_owned()).collect();
+    assert_eq!(kept, notes);
 }
