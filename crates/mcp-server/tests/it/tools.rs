@@ -85,6 +85,34 @@ async fn rc2_answers_are_structured_and_link_to_what_they_show() {
     assert_eq!(why, "there is no tool \"record\"; there are search_block, list_blocks, load");
 }
 
+/// RC2: arguments of a wrong type are a mistake as any other, not a missing method; an object in a text is read.
+#[tokio::test]
+async fn rc2_arguments_of_a_wrong_type_are_answered() {
+    let memory = store(&["trip"]);
+    let mut wire = Wire::start(server(&memory, Scope::todo(id("trip")).recording())).await;
+    let answer = wire.call("load", json!(json!({"ref": "b_trip_001"}).to_string())).await;
+    assert_eq!((&answer["isError"], answer.get("resultType")), (&json!(false), None), "{answer}");
+    assert_eq!(answer["structuredContent"]["references"], json!(["b_trip_001"]));
+    for arguments in
+        [json!([1]), json!(["b_trip_001"]), json!("b_trip_001"), json!("[1]"), json!(1)]
+    {
+        let answer = wire.call("load", arguments).await;
+        let text = answer["content"][0]["text"].as_str().unwrap();
+        assert!(answer["isError"] == true && text.contains("are not a JSON object"), "{answer}");
+    }
+    assert_eq!(wire.call("record", json!(["八号码头"])).await["isError"], true);
+    for (method, params, code) in [
+        ("tools/call", json!(null), -32602),
+        ("tools/call", json!({"name": 1}), -32602),
+        ("tools/call", json!({"name": "no", "arguments": "{}"}), -32602),
+        ("resources/read", json!({"uri": 1}), -32602),
+        ("no/such", json!({}), -32601),
+    ] {
+        let refused = wire.request(method, params).await;
+        assert_eq!(refused["error"]["code"], code, "{method}: {refused}");
+    }
+}
+
 /// R4: what could not be searched is in the text and in the structured content, of one todo and of all.
 #[tokio::test]
 async fn r4_what_was_not_searched_is_structured_too() {
