@@ -51,6 +51,26 @@ const INSTRUCTIONS: &str = "The memory of earlier work: what was said, done and 
 const METHODS: [&str; 5] =
     ["tools/call", "tools/list", "resources/list", "resources/read", "resources/templates/list"];
 
+/// Returns what a call is answered about a todo that does not exist.
+fn empty(scope: &Scope, todo: &TodoId, tool: &str) -> Reply {
+    let why = if scope.is_session() {
+        "Nothing of this session is recorded yet.".to_owned()
+    } else if scope.record {
+        // A search or a list finds nothing, but what is to be loaded by its name is missing.
+        if tool != resources::TOOL {
+            let said = format!("[{tool}: nothing is recorded yet; record adds a note]");
+            return Reply::Answer(Answer::said(&said), None);
+        }
+        "Nothing is recorded yet; record adds a note.".to_owned()
+    } else {
+        format!(
+            "The store holds no todo {todo}. The user can list its todos with `foldback todos`, and \
+             start the server with --todo ID for one of them."
+        )
+    };
+    Reply::Nowhere(why)
+}
+
 /// Returns the arguments of a call that are no object, as the tools take them: some clients send the object as a
 /// text. The tools refuse everything else.
 fn arguments(given: &Value) -> String {
@@ -149,7 +169,7 @@ impl MemoryServer {
             let answer = match memory.call_tool(&found.todo, tool, &arguments) {
                 // Nothing was recorded in it yet.
                 Err(error) if error.kind() == ErrorKind::NotFound => {
-                    return Ok(Reply::Nowhere(error.sentence()));
+                    return Ok(empty(&scope, &found.todo, tool));
                 }
                 answer => answer?,
             };

@@ -104,7 +104,10 @@ async fn rc3_without_a_todo_the_answer_says_what_to_do() {
     check(Some(&["https://example.org"]), "The client's folder is not on this machine").await;
     check(Some(&["file:///no/such"]), "The store has no conversation from /no/such.").await;
     let mut wire = Wire::start(server(&memory, Scope::todo(id("gone")))).await;
-    assert_eq!(wire.call("list_blocks", json!({})).await["isError"], true);
+    let answer = wire.call("list_blocks", json!({})).await;
+    let text = answer["content"][0]["text"].as_str().unwrap();
+    assert!(answer["isError"] == true && text.contains("no todo gone"), "{text}");
+    assert!(text.contains("`foldback todos`") && text.contains("--todo ID"), "{text}");
 }
 
 /// RC3: the user's own client may search all todos; what it names is loaded by its full name.
@@ -146,7 +149,17 @@ async fn rc3_notes_of_a_folder_go_into_a_todo_of_its_own() {
     work_in(&memory, "trip", &folder);
     let server = server(&memory, Scope::folder(folder.clone()).recording());
     let mut wire = Wire::start(server).await;
-    assert_eq!(wire.call("list_blocks", json!({})).await["isError"], true);
+    // Before that, nothing is found, which is no mistake; what is named does not exist.
+    for (tool, arguments, is_error) in [
+        ("list_blocks", json!({}), false),
+        ("search_block", json!({"query": "码头"}), false),
+        ("load", json!({"ref": "b_trip_001"}), true),
+    ] {
+        let answer = wire.call(tool, arguments).await;
+        assert_eq!(answer["isError"], is_error, "{answer}");
+        let text = answer["content"][0]["text"].as_str().unwrap();
+        assert!(text.contains("othing is recorded yet; record adds a note"), "{text}");
+    }
     wire.call("record", json!({"text": "The quay is shut."})).await;
     assert!(wire.text("search_block", json!({"query": "quay"})).await.contains("shut"));
     let todo = memory.todos(None, 9).unwrap().pop().unwrap();
