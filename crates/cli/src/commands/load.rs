@@ -1,5 +1,7 @@
 //! `foldback load`.
 
+mod lines;
+
 use super::TodoArg;
 use crate::cli::Globals;
 use crate::error::{CliError, Outcome};
@@ -12,7 +14,10 @@ use clap::Args;
 use data_encoding::BASE64;
 use foldback::{AuditEvent, ErrorKind, Memory, Todo};
 use foldback_backend_store::{Error as PayloadError, Excerpt, Meta, Position};
-use foldback_core::{Block, BlockHeader, BlockId, CloseReason, PayloadRef, Reference, thousands};
+use foldback_core::{
+    Block, BlockHeader, BlockId, CloseReason, Message, PayloadRef, Reference, thousands,
+};
+use lines::Lines;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -71,13 +76,6 @@ pub(crate) struct Load {
     out: Option<PathBuf>,
 }
 
-/// Lines of a payload, first and last included.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Lines {
-    first: Position,
-    last: u64,
-}
-
 #[derive(Serialize)]
 struct BlockJson<'a> {
     kind: &'static str,
@@ -107,31 +105,50 @@ struct FileJson {
     path: String,
 }
 
+/// What a reference leads to, read but not yet shown.
+enum Found {
+    Block(Box<Block>, Vec<Message>),
+    /// Lines of a payload.
+    Excerpt(PayloadRef, Meta, Excerpt),
+    /// A whole payload.
+    Bytes(PayloadRef, Meta, Vec<u8>),
+    /// A whole payload that is read while it is printed.
+    Payload(Todo, Meta),
+}
+
 impl Load {
     pub(crate) fn run(self, globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
         let reference = Reference::parse_in(&self.todo.todo, &self.reference)
             .map_err(|error| CliError::Usage(error.to_string()))?;
         let memory = store::open_for_reading(globals)?;
-        if let Some(path) = &self.out {
-            return self.file(&memory, &reference, path, out);
-        }
         let references = [reference.to_string()];
-        let query = self.pattern.as_deref();
-        let event = AuditEvent {
-            todo: Some(&self.todo.todo),
-            what: "load",
-            references: &references,
-            query,
-            ..AuditEvent::default()
-        };
         // Content is given only if the access is recorded.
-        memory.audit().note(&event)?;
-        match &reference {
-            Reference::Block(id) => self.block(&memory, id, out),
+        let noted = |is_given: bool| {
+            memory.audit().note(&AuditEvent {
+                todo: Some(&self.todo.todo),
+                what: "load",
+                references: &references,
+                query: self.pattern.as_deref(),
+                given: if is_given { references.as_slice() } else { &[] },
+                is_error: !is_given,
+            })
+        };
+        if let Some(path) = &self.out {
+            // What is then written is noted by the memory.
+            let todo = self.check(&memory, &reference).or_else(|error| {
+                noted(false)?;
+                Err(error)
+            })?;
+            return Self::file(&memory, &todo, &reference, path, out);
+        }
+        let found = match &reference {
+            Reference::Block(id) => self.block(&memory, id),
             Reference::Payload { n, check, .. } => {
                 self.payload(&memory, &reference, &PayloadRef::local(*n, *check), out)
             }
-        }
+        };
+        noted(found.as_ref().is_ok_and(|found| !self.is_without_match(found)))?;
+        self.print(&memory, found?, out)
     }
 
     /// Resolves the todo that the reference leads to.
@@ -164,13 +181,8 @@ impl Load {
         ))
     }
 
-    fn file(
-        &self,
-        memory: &Memory,
-        reference: &Reference,
-        path: &Path,
-        out: &Output,
-    ) -> Result<Outcome, CliError> {
+    /// Returns the todo, if the reference leads somewhere from it.
+    fn check(&self, memory: &Memory, reference: &Reference) -> Result<Todo, CliError> {
         let todo = memory.find(&self.todo.todo)?;
         if let Reference::Payload { n, check, todo: of } = reference
             && of == todo.id()
@@ -179,6 +191,16 @@ impl Load {
             memory.payloads().resolve(&todo, &PayloadRef::local(*n, *check))?;
         }
         self.locate(memory, reference)?;
+        Ok(todo)
+    }
+
+    fn file(
+        memory: &Memory,
+        todo: &Todo,
+        reference: &Reference,
+        path: &Path,
+        out: &Output,
+    ) -> Result<Outcome, CliError> {
         let bytes = outfile::write(path, |file| {
             Ok(memory.references().write(todo.id(), reference, file)?)
         })?;
@@ -192,7 +214,7 @@ impl Load {
         Ok(Outcome::Done)
     }
 
-    fn block(&self, memory: &Memory, id: &BlockId, out: &Output) -> Result<Outcome, CliError> {
+    fn block(&self, memory: &Memory, id: &BlockId) -> Result<Found, CliError> {
         if self.lines.is_some() || self.pattern.is_some() || self.max_tokens.is_some() {
             let what = "--lines, --match and --max-tokens are for payloads (store://...); a block is always printed whole";
             return Err(CliError::Usage(what.to_owned()));
@@ -205,26 +227,7 @@ impl Load {
             }
         };
         let messages = memory.messages(&block.header.todo_id, block.range.as_u64())?;
-        if out.is_json() {
-            let messages = messages.iter().map(|message| Exact(message.json())).collect();
-            out.json(&BlockJson { kind: "block", header: &block.header, messages })?;
-            return Ok(Outcome::Done);
-        }
-        out.line(format!(
-            "{} · messages {} · {} · {}",
-            style::paint(style::NAME, id),
-            range(block.range),
-            block.header.block_type,
-            match block.close_reason {
-                CloseReason::Open => "still open".to_owned(),
-                reason => format!("closed by {reason}"),
-            }
-        ))?;
-        for (seq, shown) in block.range.iter().zip(&messages) {
-            out.line("")?;
-            message::print(out, seq.0, shown, "")?;
-        }
-        Ok(Outcome::Done)
+        Ok(Found::Block(Box::new(block), messages))
     }
 
     fn payload(
@@ -233,7 +236,7 @@ impl Load {
         reference: &Reference,
         local: &PayloadRef,
         out: &Output,
-    ) -> Result<Outcome, CliError> {
+    ) -> Result<Found, CliError> {
         let todo = if *reference.todo() == self.todo.todo {
             memory.find(&self.todo.todo)?
         } else {
@@ -250,32 +253,46 @@ impl Load {
         let excerpt = match (&self.pattern, self.lines) {
             (Some(pattern), _) => {
                 let from = self.from.unwrap_or_else(|| Position::from(1));
-                Some(payloads.matching(&todo, meta.n, pattern, self.context, budget, from)?)
+                payloads.matching(&todo, meta.n, pattern, self.context, budget, from)?
             }
             (None, Some(Lines { first, last })) => {
-                Some(payloads.lines(&todo, meta.n, first, last, budget)?)
+                payloads.lines(&todo, meta.n, first, last, budget)?
             }
             // A budget without lines starts at the first line.
             (None, None) if self.max_tokens.is_some() => {
-                Some(payloads.lines(&todo, meta.n, 1, u64::MAX, budget)?)
+                payloads.lines(&todo, meta.n, 1, u64::MAX, budget)?
             }
-            (None, None) => None,
-        };
-        match excerpt {
-            Some(excerpt) => self.excerpt(&name, &meta, &excerpt, out),
-            None if out.is_json() => {
+            (None, None) if out.is_json() => {
                 let bytes = payloads.get(&todo, meta.n)?;
+                return Ok(Found::Bytes(name, meta, bytes));
+            }
+            (None, None) => return Ok(Found::Payload(todo, meta)),
+        };
+        Ok(Found::Excerpt(name, meta, excerpt))
+    }
+
+    /// Returns whether no line matches the pattern.
+    fn is_without_match(&self, found: &Found) -> bool {
+        self.pattern.is_some()
+            && matches!(found, Found::Excerpt(_, _, excerpt) if excerpt.matches == 0)
+    }
+
+    fn print(&self, memory: &Memory, found: Found, out: &Output) -> Result<Outcome, CliError> {
+        let outcome = Outcome::clean_if(!self.is_without_match(&found));
+        match found {
+            Found::Block(block, messages) => print_block(&block, &messages, out)?,
+            Found::Excerpt(name, meta, excerpt) => self.excerpt(&name, &meta, &excerpt, out)?,
+            Found::Bytes(name, meta, bytes) => {
                 let whole = (1.min(meta.lines), meta.lines);
                 out.json(&PayloadJson::new(&name, &meta, bytes, whole, None))?;
-                Ok(Outcome::Done)
             }
-            None => {
+            Found::Payload(todo, meta) => {
                 let mut stdout = Shown::stdout(Form::Bytes);
-                payloads.write_to(&todo, meta.n, &mut stdout)?;
+                memory.payloads().write_to(&todo, meta.n, &mut stdout)?;
                 stdout.end().map_err(CliError::Output)?;
-                Ok(Outcome::Done)
             }
         }
+        Ok(outcome)
     }
 
     fn excerpt(
@@ -284,7 +301,7 @@ impl Load {
         meta: &Meta,
         excerpt: &Excerpt,
         out: &Output,
-    ) -> Result<Outcome, CliError> {
+    ) -> Result<(), CliError> {
         let mut bytes = Vec::new();
         for run in &excerpt.runs {
             // Separate runs of lines begin on lines of their own.
@@ -311,8 +328,30 @@ impl Load {
                 out.note("no line matches; the pattern is a case-sensitive regular expression");
             }
         }
-        Ok(Outcome::clean_if(self.pattern.is_none() || excerpt.matches > 0))
+        Ok(())
     }
+}
+
+fn print_block(block: &Block, messages: &[Message], out: &Output) -> Result<(), CliError> {
+    if out.is_json() {
+        let messages = messages.iter().map(|message| Exact(message.json())).collect();
+        return out.json(&BlockJson { kind: "block", header: &block.header, messages });
+    }
+    out.line(format!(
+        "{} · messages {} · {} · {}",
+        style::paint(style::NAME, &block.header.block_id),
+        range(block.range),
+        block.header.block_type,
+        match block.close_reason {
+            CloseReason::Open => "still open".to_owned(),
+            reason => format!("closed by {reason}"),
+        }
+    ))?;
+    for (seq, shown) in block.range.iter().zip(messages) {
+        out.line("")?;
+        message::print(out, seq.0, shown, "")?;
+    }
+    Ok(())
 }
 
 impl PayloadJson {
@@ -345,36 +384,9 @@ fn text_or_base64(bytes: Vec<u8>) -> (Option<String>, Option<String>) {
     }
 }
 
-impl FromStr for Lines {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (first, last) = text.split_once('-').unwrap_or((text, text));
-        let first = first.parse::<Position>().ok();
-        let last = if last.is_empty() { Some(u64::MAX) } else { last.parse().ok() };
-        first
-            .zip(last)
-            .map(|(first, last)| Self { first, last })
-            .filter(|lines| lines.first.line > 0 && lines.first.line <= lines.last)
-            .ok_or_else(|| "expected lines such as 10-20, 10- or 10, counted from 1".to_owned())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn lines_are_read_in_three_forms() {
-        for (text, first, last) in [("3-9", 3, 9), ("3-", 3, u64::MAX), ("3", 3, 3)] {
-            assert_eq!(text.parse(), Ok(Lines { first: Position::from(first), last }));
-        }
-        let inside = Position { line: 3, skip: 4096 };
-        assert_eq!("3+4096-9".parse(), Ok(Lines { first: inside, last: 9 }));
-        for bad in ["", "-", "0", "0-3", "9-3", "-3", "a-b", "3-4-5", "99999999999999999999"] {
-            assert!(bad.parse::<Lines>().is_err(), "{bad}");
-        }
-    }
 
     #[test]
     fn bytes_that_are_no_text_are_base64() {

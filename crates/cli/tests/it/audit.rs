@@ -24,6 +24,7 @@ fn s16_commands_are_noted_and_a_changed_line_is_named() {
     assert_eq!(told[3], (&end, &end));
     assert_eq!(lines[1]["asked"], json!(["b_quay_001"]));
     assert_eq!(lines[3], json!({"lines": 3, "clean": true, "broken_line": null, "why": null}));
+    assert_eq!((&lines[1]["given"], &lines[1]["error"]), (&json!(["b_quay_001"]), &json!(false)));
     assert_eq!(shell.ok(&["audit", "--query", "retry limit"]).text().lines().count(), 1);
     assert_eq!(shell.ok(&["audit", "--since", "2999-01-01"]).text(), "");
     assert_eq!(shell.run(&["audit", "--since", "noon"]).code, 2);
@@ -41,6 +42,27 @@ fn s16_commands_are_noted_and_a_changed_line_is_named() {
             found.code == 1 && found.text().contains("audit log is broken at line"),
             "{found:?}"
         );
+    }
+}
+
+/// S16: a load that gives nothing is noted as such, with the reference that was asked for.
+#[test]
+fn s16_a_load_that_gives_nothing_is_noted_as_an_error() {
+    let shell = Shell::with_quay();
+    let file = shell.path("out").display().to_string();
+    for args in [
+        &["load", "--todo", "quay", "b_999"][..],
+        &["load", "--todo", "quay", "b_999", "--out", &file],
+        &["load", "--todo", "quay", "b_001", "--lines", "1"],
+    ] {
+        let ran = with(&shell, "FOLDBACK_MEMORY_AUDIT", "true", args);
+        assert!(ran.code != 0 && ran.text().is_empty(), "{ran:?}");
+    }
+    let lines = shell.ok(&["--json", "audit"]).json_lines();
+    assert_eq!(lines.len(), 4, "{lines:?}");
+    for (line, asked) in lines.iter().zip(["b_quay_999", "b_quay_999", "b_quay_001"]) {
+        assert_eq!((&line["what"], &line["asked"]), (&json!("load"), &json!([asked])));
+        assert!(line["error"] == true && line["given"] == json!([]), "{line}");
     }
 }
 
