@@ -26,7 +26,8 @@ pub(crate) struct View {
     #[command(flatten)]
     todo: TodoArg,
 
-    /// Fit the prompt into this many tokens, and report what does not fit
+    /// Fit the prompt into this many tokens, and report what does not fit; if it is larger nevertheless, the exit code
+    /// is 1
     #[arg(long, value_name = "TOKENS")]
     budget: Option<usize>,
 
@@ -52,7 +53,8 @@ impl View {
         }
         let session = memory.session(&todo)?;
         let policy = session.view_config().fold_policy();
-        prompt::print(out, &todo, &session.prompt(&Budget { tokens: self.budget }), Some(policy))?;
-        Ok(Outcome::Done)
+        let shown = session.prompt(&Budget { tokens: self.budget });
+        prompt::print(out, &todo, &shown, Some(policy))?;
+        Ok(Outcome::clean_if(self.budget.is_none_or(|budget| shown.tokens <= budget)))
     }
 }

@@ -1,6 +1,7 @@
 //! The JSON keys that scripts read.
 
 use crate::shell::{Shell, line, quay};
+use foldback_core::Message;
 use serde_json::Value;
 
 /// The keys of an object, in order.
@@ -148,6 +149,19 @@ fn blocks_search_load_view() {
         view["tools"].as_array().unwrap().iter().map(|t| &t["function"]["name"]).collect();
     assert_eq!(tools, ["search_block", "list_blocks", "load"]);
     assert_eq!(view["tools"][0]["function"]["parameters"]["type"], "object");
+}
+
+#[test]
+fn a_view_that_cannot_be_as_small_as_the_budget_is_not_clean() {
+    let shell = Shell::new();
+    let first = Message::user(&"渡轮 06:12 ".repeat(2_000));
+    let file = shell.write("long.jsonl", line("long", vec![first, Message::assistant("好。")]));
+    shell.ok(&["import", &file]);
+    let within = |budget| shell.run(&["--json", "view", "--todo", "long", "--budget", budget]);
+    assert_eq!(within("100000").code, 0);
+    let over = within("500");
+    assert_eq!(over.code, 1, "{over:?}");
+    assert!(over.json()["tokens"].as_u64().unwrap() > 500, "it is printed nevertheless");
 }
 
 #[test]
