@@ -98,5 +98,5 @@ fn describe_block(bencher: Bencher<'_, '_>, kind: &str) {
     let recorded_at = Timestamp(0);
     let described = |message| Described::new(message, recorded_at);
     let parts: Vec<_> = messages.iter().take(6).map(described).collect();
-    bencher.bench(|| describe(id.clone(), &parts));
+    bencher.bench(|| describe(id.clone(), &parts, &|_| true));
 }

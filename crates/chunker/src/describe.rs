@@ -9,8 +9,8 @@ use crate::terms::{damped, each_cjk_run, each_word, is_cjk};
 use crate::width::folded;
 use foldback_core::script::is_unspaced_alphabet;
 use foldback_core::{
-    BlockHeader, BlockId, BlockType, Content, Message, Offload, PayloadRef, Role, Timestamp,
-    TodoId, ToolCall, first_chars, last_chars,
+    BlockHeader, BlockId, BlockType, Message, Offload, PayloadRef, Role, Timestamp, TodoId,
+    ToolCall, first_chars, last_chars,
 };
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -47,17 +47,17 @@ impl<'a> Described<'a> {
 }
 
 /// Describes a block: its kind, its keywords, one sentence, its time and its payloads. `parts` are
-/// the messages of the block, in order.
+/// the messages of the block, in order. A reference in a text is listed if it `leads` to a payload; 64 are looked up.
 ///
 /// It costs a bounded amount of work for each message: only the first 3,000 characters of a text are read, for names
 /// its last 1,500 as well, and for a traceback its last 12,000. (The texts of a message that holds several are joined
 /// first.)
 #[must_use]
-pub fn describe(id: BlockId, parts: &[Described<'_>]) -> BlockHeader {
+pub fn describe(id: BlockId, parts: &[Described<'_>], leads: &dyn Fn(&str) -> bool) -> BlockHeader {
     let at = parts.iter().find_map(|part| part.message.timestamp());
     let at = at.or_else(|| parts.first().map(|part| part.recorded_at)).unwrap_or_default();
-    let data_ids = data_ids(id.todo(), parts);
-    let names = Names::of(parts, &data_ids);
+    let (data_ids, result) = data_ids(id.todo(), parts, leads);
+    let names = Names { references: data_ids.clone(), result, ..Names::of(parts) };
     let block_type = block_type(parts);
     BlockHeader {
         todo_id: id.todo().clone(),
@@ -90,6 +90,8 @@ pub(crate) struct Names {
     pub(crate) ids: Vec<String>,
     pub(crate) errors: Vec<String>,
     pub(crate) references: Vec<String>,
+    /// The first reference in the answer of a tool.
+    pub(crate) result: Option<String>,
     /// The first name in the arguments of a call.
     pub(crate) target: Option<String>,
     /// The first call that failed.
@@ -107,8 +109,8 @@ pub(crate) struct Failure {
 }
 
 impl Names {
-    fn of(parts: &[Described<'_>], data_ids: &[String]) -> Self {
-        let mut names = Self { references: data_ids.to_vec(), ..Self::default() };
+    fn of(parts: &[Described<'_>]) -> Self {
+        let mut names = Self::default();
         let mut asked = Self::default();
         let called = calls(parts);
         let mut targets = Vec::with_capacity(called.len());
@@ -276,42 +278,48 @@ fn block_type(parts: &[Described<'_>]) -> BlockType {
     if answered { BlockType::Qa } else { BlockType::Chat }
 }
 
-/// References inside the own todo lose its name, so that one payload has one id.
-fn data_ids(todo: &TodoId, parts: &[Described<'_>]) -> Vec<String> {
-    let mut found: Vec<String> = Vec::new();
-    let mut add = |reference: String| {
-        if found.len() < DATA_IDS && !found.contains(&reference) {
-            found.push(reference);
-        }
-    };
+/// Returns the references of a block, and the first in the answer of a tool. Those of the own todo lose its name, so
+/// that one payload has one id.
+fn data_ids(
+    todo: &TodoId,
+    parts: &[Described<'_>],
+    leads: &dyn Fn(&str) -> bool,
+) -> (Vec<String>, Option<String>) {
+    let (mut found, mut result) = (Vec::new(), None);
+    let mut asked: BTreeMap<String, bool> = BTreeMap::new();
     for part in parts {
-        for offload in part.offloads {
-            add(offload.reference().to_string());
-        }
-        let read = |text: &str, add: &mut dyn FnMut(String)| {
+        let is_answer = *part.message.role() == Role::Tool || part.message.is_observation();
+        let mut add = |reference: String| {
+            result = result.take().or_else(|| is_answer.then(|| reference.clone()));
+            if found.len() < DATA_IDS && !found.contains(&reference) {
+                found.push(reference);
+            }
+        };
+        part.offloads.iter().for_each(|offload| add(offload.reference().to_string()));
+        let mut read = |text: &str| {
             let (head, tail) = ends(text);
             for text in [head, tail].iter().filter(|text| text.contains(PayloadRef::SCHEME)) {
                 each_name(text, |kind, name| {
                     if kind != Kind::Reference {
                         return;
                     }
-                    match name.parse::<PayloadRef>() {
+                    let name = match name.parse::<PayloadRef>() {
                         Ok(known) if known.todo.as_ref() == Some(todo) => {
-                            add(PayloadRef::local(known.n, known.check).to_string());
+                            PayloadRef::local(known.n, known.check).to_string()
                         }
-                        _ => add(name.to_owned()),
+                        _ => name.to_owned(),
+                    };
+                    let may_ask = asked.len() < DATA_IDS || asked.contains_key(&name);
+                    if may_ask && *asked.entry(name.clone()).or_insert_with(|| leads(&name)) {
+                        add(name);
                     }
                 });
             }
         };
-        if let Content::Text(_) | Content::Parts(_) = part.message.content() {
-            read(&part.message.text(), &mut add);
-        }
-        for call in part.message.tool_calls() {
-            read(&call.arguments, &mut add);
-        }
+        read(&part.message.text());
+        part.message.tool_calls().iter().for_each(|call| read(&call.arguments));
     }
-    found
+    (found, result)
 }
 
 /// Names first, then the words with the greatest weight.

@@ -80,7 +80,7 @@ fn english(block_type: BlockType, names: &Names, parts: &[Described<'_>]) -> Str
         action.push_str(&listed(&names.tools, 2, LONGEST_WORD, " and ", more));
         let failure = names.failure.as_ref();
         let error = failure.and_then(|failure| failure.error.as_ref());
-        let reference = names.references.first().filter(|_| error.is_none());
+        let reference = names.result.as_ref().filter(|_| error.is_none());
         // A call that failed is named where the words before it speak of another.
         let other = failure.filter(|failure| {
             let is_first = failure.tool.as_ref() == names.tools.first();
@@ -162,7 +162,7 @@ const NARROWEST: (usize, usize, usize) = (1, 4, 13);
 /// outcome.
 fn called(frame: &Frame, names: &Names, asked: Option<&Message>) -> String {
     let failure = names.failure.as_ref();
-    let outcome = match (failure.map(|failure| &failure.error), names.references.first()) {
+    let outcome = match (failure.map(|failure| &failure.error), &names.result) {
         (Some(Some(error)), _) => {
             frame.fails_with.replace("{}", &abbreviated(error, LONGEST_WORD / 2))
         }

@@ -31,7 +31,8 @@ pub struct BlockHeader {
     pub core_semantic: String,
     /// The time of the first message that has one, otherwise the time of recording: `2025-01-01 10:00:00`, UTC.
     pub create_time: String,
-    /// The payloads that the block's messages refer to, as `store://<n>-<check>`.
+    /// The payloads that the block's messages have or name, as `store://<n>-<check>`; a name that leads nowhere is not
+    /// among them.
     pub data_ids: Vec<String>,
 }
 

@@ -44,7 +44,9 @@ impl Shared {
     }
 
     fn describe_open(&self, todo: &Todo, open: OpenMessages) -> Result<Block, Error> {
-        let header = header_of(open.id, &self.readable_open(todo, open.messages)?);
+        let messages = self.readable_open(todo, open.messages)?;
+        let leads = |name: &str| self.leads_to_payload(todo, None, name);
+        let header = header_of(open.id, &messages, &leads);
         Ok(Block { header, range: open.range, close_reason: CloseReason::Open })
     }
 
@@ -70,8 +72,12 @@ impl Shared {
     }
 }
 
-/// Describes these messages as a block with this id.
-pub(crate) fn header_of(id: BlockId, messages: &[Open]) -> BlockHeader {
+/// Describes these messages as a block with this id. `leads` says whether a reference can be loaded.
+pub(crate) fn header_of(
+    id: BlockId,
+    messages: &[Open],
+    leads: &dyn Fn(&str) -> bool,
+) -> BlockHeader {
     let parts: Vec<_> = messages
         .iter()
         .map(|open| {
@@ -80,14 +86,14 @@ pub(crate) fn header_of(id: BlockId, messages: &[Open]) -> BlockHeader {
                 .with_recall(open.recall)
         })
         .collect();
-    describe(id, &parts)
+    describe(id, &parts, leads)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Options, SearchRequest};
-    use foldback_core::{Message, SeqNo, SeqRange, ToolCall, ToolCallId};
+    use crate::{Options, SearchRequest, Session};
+    use foldback_core::{Message, Reference, SeqNo, SeqRange, ToolCall, ToolCallId};
     use std::fs;
 
     /// R4: what the system refuses now is not called damaged, and what is damaged is.
@@ -152,5 +158,41 @@ mod tests {
         let best = &answer.hits.first().unwrap().block;
         assert!(best.range.iter().any(|seq| seq == last), "{best:?}");
         assert_eq!(best.header.block_id.n(), session.blocks() + 1);
+    }
+
+    /// MD1: of the references in texts, those are listed that can be loaded: what the todo itself stored, also in the
+    /// same transaction, and what a sub-agent's todo granted.
+    #[test]
+    fn md1_a_reference_that_can_be_loaded_is_listed() {
+        let memory = Memory::in_memory(Options::default()).unwrap();
+        let [plan, research] = ["plan", "research"].map(|id| TodoId::new(id).unwrap());
+        let log = "潮位 3.2 米\n".repeat(2_000);
+        let read = || {
+            let call = Message::calls("", vec![ToolCall::new("c", "read", "{}")]);
+            [call, Message::tool_result(&ToolCallId::new("c"), &log)]
+        };
+        memory.session(&research).unwrap().record_all(read().to_vec()).unwrap();
+        let own = memory.open_block(&research).unwrap().unwrap().header.data_ids.remove(0);
+        let granted = Reference::parse_in(&research, &own).unwrap();
+        let mut session = memory.session(&plan).unwrap();
+        let told = format!("It is in {own} and {granted}, not in store://9-abcd or {own}x.");
+        let mut messages = read().to_vec();
+        for n in 0..20 {
+            messages.push(Message::user(&format!("where is the level of day {n}?")));
+            messages.push(Message::assistant(&told));
+        }
+        let listed = |session: &Session| {
+            let (last, _) = session.last_closed().last().unwrap();
+            assert!(last.range.first() > SeqNo(1), "{last:?}");
+            let open = memory.open_block(&plan).unwrap().unwrap();
+            assert_eq!(open.header.data_ids, last.header.data_ids);
+            open.header.data_ids
+        };
+        session.record_all(messages.clone()).unwrap();
+        assert_eq!(listed(&session), [own.clone()]);
+        memory.grants().grant(&research, &plan, std::slice::from_ref(&granted)).unwrap();
+        session.refresh().unwrap();
+        session.record_all(messages[2..].to_vec()).unwrap();
+        assert_eq!(listed(&session), [own, granted.to_string()]);
     }
 }

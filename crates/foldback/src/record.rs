@@ -342,7 +342,9 @@ impl Session {
             let split = live.open.partition_point(|open| open.seq <= closed.range.last());
             let rest = live.open.split_off(split);
             let body = std::mem::replace(&mut live.open, rest);
-            let header = header_of(id.clone(), &body);
+            let pending = draft.payloads.as_ref();
+            let leads = |name: &str| self.memory.leads_to_payload(&self.todo, pending, name);
+            let header = header_of(id.clone(), &body, &leads);
             let block = Block { header, range: closed.range, close_reason: closed.reason };
             live.view.fold(&block);
             live.blocks += 1;

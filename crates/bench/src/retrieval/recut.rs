@@ -86,7 +86,7 @@ pub(super) fn recut(
         let recorded_at = Timestamp(0);
         let described = |message| Described::new(message, recorded_at);
         let parts: Vec<_> = messages.get(run.clone())?.iter().map(described).collect();
-        let header = describe(BlockId::new(todo.id().clone(), n), &parts);
+        let header = describe(BlockId::new(todo.id().clone(), n), &parts, &|_| false);
         Some(Block { header, range, close_reason: CloseReason::Size })
     };
     let blocks: Vec<Block> = (1..).zip(blocks).filter_map(block).collect();

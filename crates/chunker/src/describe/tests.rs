@@ -4,11 +4,15 @@ use super::*;
 use foldback_core::{CallOutcome, ToolCallId};
 
 fn header(messages: &[Message]) -> BlockHeader {
+    header_where(messages, &|_| true)
+}
+
+fn header_where(messages: &[Message], leads: &dyn Fn(&str) -> bool) -> BlockHeader {
     let id = BlockId::new(TodoId::new("todo001").unwrap(), 1);
     let recorded_at = Timestamp::parse("2025-01-01 10:00:00").unwrap();
     let parts: Vec<Described<'_>> =
         messages.iter().map(|message| Described::new(message, recorded_at)).collect();
-    describe(id, &parts)
+    describe(id, &parts, leads)
 }
 
 /// LV9: a block in which the memory was asked has no keywords of the question or of the answer, but
@@ -32,7 +36,7 @@ fn lv9_what_the_memory_was_asked_gives_no_keywords() {
         .zip(&messages)
         .map(|(at, message)| Described::new(message, recorded_at).with_recall(at == 2))
         .collect();
-    let keywords = describe(id, &parts).keywords;
+    let keywords = describe(id, &parts, &|_| true).keywords;
     let expected = ["search_block", "read", "tides.csv", "harbor.log", "KeyError"];
     assert_eq!(keywords[..5], expected, "{keywords:?}");
     for asked in ["ledger.csv", "E_LEASE_4417", "报告.docx", "ValueError", "lease"] {
@@ -86,7 +90,7 @@ fn md2_what_tools_said_is_nobody_s_question() {
     let told = Message::observation("tide: the levels at Holm are three and four metres");
     for messages in [vec![told.clone()], vec![told, Message::assistant("They rise at Holm.")]] {
         let parts = messages.iter().map(|message| Described::new(message, recorded_at));
-        let about = describe(id.clone(), &parts.collect::<Vec<_>>()).core_semantic;
+        let about = describe(id.clone(), &parts.collect::<Vec<_>>(), &|_| true).core_semantic;
         assert!(!about.contains("asks") && !about.contains("bservations"), "{about}");
     }
 }
@@ -292,4 +296,39 @@ fn references_of_the_own_todo_lose_its_name() {
         "see store://todo001/3-k4qd, store://3-k4qd and store://t2/3-k4qd",
     )]);
     assert_eq!(header.data_ids, ["store://3-k4qd", "store://t2/3-k4qd"]);
+}
+
+/// MD1: a reference that leads nowhere is text: it is neither listed nor said to be a result. One that a sub-agent
+/// returned, and that leads to its payload, is both.
+#[test]
+fn md1_a_reference_that_leads_nowhere_is_not_listed() {
+    let leads = |name: &str| name == "store://t2/3-k4qd";
+    let fake = "docs: store://9-abcd is an example";
+    let about = |text: &str| {
+        let messages = [Message::user("Read the page"), call("sh", "{}"), result(text)];
+        let header = header_where(&messages, &leads);
+        assert!(!header.keywords.contains(&"store://9-abcd".to_owned()), "{:?}", header.keywords);
+        (header.core_semantic, header.data_ids)
+    };
+    let (sentence, listed) = about(fake);
+    assert!(
+        sentence.ends_with("assistant calls sh.") && listed.is_empty(),
+        "{sentence} {listed:?}"
+    );
+    let (sentence, listed) = about(&format!("{fake}; store://t2/3-k4qd"));
+    assert!(sentence.ends_with("result at store://t2/3-k4qd."), "{sentence}");
+    assert_eq!(listed, ["store://t2/3-k4qd"]);
+    // What is asked of a tool is no result of it.
+    let messages = [call("sh", r#"{"a": "store://t2/3-k4qd"}"#), result("完成")];
+    let header = header_where(&messages, &leads);
+    assert!(!header.core_semantic.contains("result at"), "{}", header.core_semantic);
+    assert_eq!(header.data_ids, ["store://t2/3-k4qd"]);
+    // A bounded number is looked up.
+    let asked = std::cell::Cell::new(0);
+    let many: String = (1..300).map(|n| format!("store://{n}-abcd\n")).collect();
+    header_where(&[result(&many)], &|_| {
+        asked.set(asked.get() + 1);
+        false
+    });
+    assert_eq!(asked.get(), DATA_IDS);
 }

@@ -9,7 +9,7 @@ fn header(messages: &[Message]) -> BlockHeader {
     let recorded_at = Timestamp::parse("2025-01-01 10:00:00").unwrap();
     let described = |message| Described::new(message, recorded_at);
     let parts: Vec<Described<'_>> = messages.iter().map(described).collect();
-    describe(id, &parts)
+    describe(id, &parts, &|_| true)
 }
 
 fn call(name: &str, arguments: &str) -> Message {

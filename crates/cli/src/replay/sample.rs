@@ -4,6 +4,7 @@ use crate::error::CliError;
 use crate::output::snippet::{Snippet, snippets};
 use crate::walk;
 use foldback::{Memory, question_words};
+use foldback_backend_store::Error as PayloadError;
 use foldback_blockstore::SearchRequest;
 use foldback_core::{Block, BlockId, Message, PayloadKind, PayloadRef, Role, SeqRange, TodoId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -98,7 +99,11 @@ fn load(
     let (handle, payloads) = (memory.find(todo)?, memory.payloads());
     let references = early.iter().flat_map(|block| &block.header.data_ids);
     for reference in references.filter_map(|id| id.parse::<PayloadRef>().ok()) {
-        let meta = payloads.resolve(&handle, &reference)?;
+        let meta = match payloads.resolve(&handle, &reference) {
+            // Of another todo, or named by a block that was closed before references were looked up.
+            Err(PayloadError::NotFound { .. } | PayloadError::WrongCheck { .. }) => continue,
+            meta => meta?,
+        };
         if meta.kind == PayloadKind::Binary || meta.bytes > PAYLOAD_MOST {
             continue;
         }

@@ -13,6 +13,27 @@ fn the_screen_of_a_replay() {
     insta::assert_snapshot!(ran.text());
 }
 
+/// MD1: what looks like a reference and leads nowhere is text.
+#[test]
+fn md1_a_name_that_leads_nowhere_does_not_end_a_replay() {
+    let shell = Shell::new();
+    let talk: String = (0..12)
+        .map(|n| {
+            format!(
+                "user: look at page {n} of the tables
+                assistant> read({{}})
+                tool: 第{n}页: store://9-abcd is an example, store://other/3-zzzz too
+                assistant: page {n} is read
+                "
+            )
+        })
+        .collect();
+    let file = shell.write("tables.jsonl", line("tables", transcript(&talk)));
+    let ran = shell.run_bare(&["replay", &file]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{ran:?}");
+    assert!(!ran.text().contains("result at"), "{}", ran.text());
+}
+
 #[test]
 fn the_prompt_of_a_call() {
     let shell = Shell::new();

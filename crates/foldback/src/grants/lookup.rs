@@ -4,7 +4,7 @@ use super::record::lookup;
 use crate::Error;
 use crate::error::Failure;
 use crate::memory::Shared;
-use foldback_backend_store::Error as PayloadError;
+use foldback_backend_store::{Error as PayloadError, Pending};
 use foldback_blockstore::Error as BlockError;
 use foldback_core::{BlockId, PayloadRef, Reference};
 use foldback_disclosure::{Error as RecallError, Grants};
@@ -34,6 +34,20 @@ impl Shared {
         } else {
             Err(Failure::NoReference { todo: id, reference }.into())
         }
+    }
+
+    /// Returns whether a name in a text is that of a payload that the todo may load, or will hold when what is pending
+    /// is committed. One that cannot be looked up is not.
+    pub(crate) fn leads_to_payload(
+        &self,
+        todo: &Todo,
+        pending: Option<&Pending>,
+        name: &str,
+    ) -> bool {
+        let Ok(reference) = Reference::parse_in(todo.id(), name) else { return false };
+        let Reference::Payload { n, check, .. } = &reference else { return false };
+        let new = pending.filter(|_| reference.todo() == todo.id()).and_then(|new| new.meta(*n));
+        new.is_some_and(|meta| meta.check == *check) || self.locate(todo, &reference).is_ok()
     }
 
     /// Returns whether the todo holds what a reference into it names.
