@@ -80,7 +80,7 @@ pub(crate) fn lines(
     let mut excerpt = empty(meta);
     let Some((start, line_start)) = find(meta, body, first)? else { return Ok(excerpt) };
     if last < first.line {
-        return Err(Failure::Range { asked: format!("line {} to {last}", first.line) });
+        return Err(Failure::Range { asked: format!("line {} to {last}", first.line), line: None });
     }
     let measure = Measure::of(meta);
     let budget = budget.max(LEAST_TOKENS);
@@ -114,6 +114,8 @@ pub(crate) enum Failure {
     /// The request goes beyond the payload.
     Range {
         asked: String,
+        /// The line that is too short, and its bytes.
+        line: Option<(u64, u64)>,
     },
     Fault(Fault),
 }
@@ -136,15 +138,17 @@ fn find(meta: &Meta, body: &mut Body, at: Position) -> Result<Option<(u64, u64)>
     if meta.lines == 0 && at == Position::from(1) {
         return Ok(None);
     }
-    let wrong = || Failure::Range { asked: format!("line {at}") };
+    let wrong = || Failure::Range { asked: format!("line {at}"), line: None };
     if at.line == 0 || at.line > meta.lines {
         return Err(wrong());
     }
     let line_start = body.line_start(at.line)?.ok_or_else(wrong)?;
-    let mut start = line_start.checked_add(at.skip).ok_or_else(wrong)?;
+    let mut start = line_start.saturating_add(at.skip);
     if at.skip > 0 {
         if start >= body.len() || body.feeds_before(start)? != at.line - 1 {
-            return Err(wrong());
+            let end = body.line_start(at.line + 1)?.unwrap_or(body.len());
+            let line = Some((at.line, end - line_start));
+            return Err(Failure::Range { asked: format!("line {at}"), line });
         }
         if meta.kind != PayloadKind::Binary {
             // A position inside a character is moved to the beginning of that character.

@@ -306,11 +306,12 @@ impl BackendStore {
     fn failed(&self, todo: &Todo, meta: &Meta, failure: Failure) -> Error {
         match failure {
             Failure::Fault(fault) => self.blame(todo, meta, fault),
-            Failure::Range { asked } => Error::BadRange {
+            Failure::Range { asked, line } => Error::BadRange {
                 asked,
-                has: match meta.lines {
-                    1 => "1 line".to_owned(),
-                    lines => format!("{lines} lines"),
+                has: match (line, meta.lines) {
+                    (Some((line, bytes)), _) => format!("{bytes} bytes in line {line}"),
+                    (None, 1) => "1 line".to_owned(),
+                    (None, lines) => format!("{lines} lines"),
                 },
             },
         }

@@ -126,9 +126,13 @@ fn bs3_asking_for_more_than_exists_says_what_there_is() {
         ("11", 20, "line 11 was requested, but the payload has 10 lines"),
         ("0", 20, "line 0 was requested, but the payload has 10 lines"),
         ("5", 4, "line 5 to 4 was requested, but the payload has 10 lines"),
-        ("3+6", 4, "line 3+6 was requested, but the payload has 10 lines"),
-        ("10+3", 10, "line 10+3 was requested, but the payload has 10 lines"),
-        ("3+18446744073709551615", 4, "line 3+18446744073709551615 was requested"),
+        ("3+6", 4, "line 3+6 was requested, but the payload has 6 bytes in line 3"),
+        ("10+3", 10, "line 10+3 was requested, but the payload has 3 bytes in line 10"),
+        (
+            "3+18446744073709551615",
+            4,
+            "line 3+18446744073709551615 was requested, but the payload has 6 bytes",
+        ),
     ] {
         let error = asked(first.parse().unwrap(), last).unwrap_err();
         assert!(matches!(error, Error::BadRange { .. }));

@@ -57,8 +57,8 @@ impl ArgumentKind {
         }
     }
 
-    /// Writes the schema as short as possible, since it is in every prompt: a number out of bounds is
-    /// brought to the nearest bound, and a value of another form is answered with what was expected.
+    /// Writes the schema as short as possible, since it is in every prompt: a number that is too large is
+    /// brought to the bound, and any other value out of place is answered with what was expected.
     fn schema(self, help: &str) -> String {
         let mut out = ObjectWriter::default();
         match self {
@@ -81,7 +81,7 @@ impl ArgumentKind {
             Self::Text => Ok(Value::Text(text()?)),
             Self::Count { least, most, .. } => {
                 let number: f64 = serde_json::from_str(json).map_err(|_| ())?;
-                if number.fract() != 0.0 {
+                if number.fract() != 0.0 || number < least as f64 {
                     return Err(());
                 }
                 // The cast saturates, and the bounds are small.
@@ -104,15 +104,13 @@ impl ArgumentKind {
 
 fn read_lines(text: &str) -> Option<Value> {
     let text = text.trim();
-    let (from, to) = match text.split_once('-') {
-        Some((from, "")) => (from, None),
-        Some((from, to)) => (from, Some(to)),
-        None => (text, Some(text)),
-    };
+    let (from, to) = text.split_once('-').map_or((text, None), |(from, to)| (from, Some(to)));
     let from: Position = from.trim().parse().ok()?;
-    let to = match to {
-        None => u64::MAX,
-        Some(to) => to.trim().parse::<Position>().ok()?.line,
+    let to = match to.map(str::trim) {
+        None => from.line,
+        Some("") => u64::MAX,
+        // Lines are shown to their end.
+        Some(to) => to.parse().ok().filter(|to: &Position| to.skip == 0)?.line,
     };
     (from.line > 0 && from.line <= to).then_some(Value::Lines { from, to })
 }
@@ -283,6 +281,12 @@ mod tests {
         check(r#"{"q":7}"#, "\"q\" has to be a text, not 7.");
         check(r#"{"q":"a","k":"3"}"#, "\"k\" has to be a whole number from 1 to 5, not \"3\".");
         check(r#"{"q":"a","k":1.5}"#, "\"k\" has to be a whole number from 1 to 5, not 1.5.");
+        check(r#"{"q":"a","k":0}"#, "\"k\" has to be a whole number from 1 to 5, not 0.");
+        check(r#"{"q":"a","k":-1}"#, "\"k\" has to be a whole number from 1 to 5, not -1.");
+        check(
+            r#"{"q":"a","l":"1+5-1+2"}"#,
+            "\"l\" has to be lines such as \"10-40\" or \"10-\", not \"1+5-1+2\".",
+        );
         check(
             r#"{"q":"a","l":"9-3"}"#,
             "\"l\" has to be lines such as \"10-40\" or \"10-\", not \"9-3\".",
@@ -305,6 +309,8 @@ mod tests {
         assert_eq!(read.block_type("b"), Some(BlockType::Qa));
         let read = parse(DESCRIBED, r#"{"q":"a","k":null,"l":"4"}"#).unwrap();
         assert_eq!((read.count("k"), read.lines("l")), (3, Some((Position::from(4), 4))));
+        let read = parse(DESCRIBED, r#"{"q":"a","l":"4+2"}"#).unwrap();
+        assert_eq!(read.lines("l"), Some((Position { line: 4, skip: 2 }, 4)));
     }
 
     #[test]

@@ -2,7 +2,9 @@
 
 use super::argument::{Argument, ArgumentKind, Arguments};
 use super::block_text::BlockText;
-use super::load_words::{begun, end_line, head, nothing_matches, tell_escapes, tell_rest};
+use super::load_words::{
+    begun, end_line, head, no_such_place, nothing_matches, tell_escapes, tell_rest,
+};
 use super::page::{page, pattern};
 use super::payload_origin::PayloadOrigin;
 use super::{Answer, RecallSource, Tool, not_searched, search_block};
@@ -204,10 +206,13 @@ impl Loading<'_> {
             Err(wrong) => return Ok(Answer::error(TOOL.name, &wrong)),
         };
         let lines = arguments.lines("lines").unwrap_or((Position::from(1), u64::MAX));
-        let Some(page) = page(body.text(), lines, matching.as_ref(), BUDGET, recall.tokens) else {
-            let total = body.text().lines().count();
-            let message = format!("{id} has {total} lines; ask for lines from 1 to {total}.");
-            return Ok(Answer::error(TOOL.name, &message));
+        let page = match page(body.text(), lines, matching.as_ref(), BUDGET, recall.tokens) {
+            Ok(page) => page,
+            Err(has) => {
+                let total = body.text().lines().count() as u64;
+                let message = no_such_place(&id, lines.0, &has, total);
+                return Ok(Answer::error(TOOL.name, &message));
+            }
         };
         let mut answer = QuotedText::default();
         let Some((first, _)) = page.runs.first() else {
@@ -238,7 +243,7 @@ impl Loading<'_> {
         let Self { recall, arguments, asked, is_own } = self;
         let meta = match recall.payloads.resolve(recall.todo, reference) {
             Ok(meta) => meta,
-            Err(error) => return refusal(error, asked, None),
+            Err(error) => return refusal(error, asked),
         };
         let todo = (!is_own).then(|| recall.todo.id().clone());
         let name = PayloadRef { todo, ..meta.reference() }.to_string();
@@ -255,7 +260,11 @@ impl Loading<'_> {
         };
         let excerpt = match excerpt {
             Ok(excerpt) => excerpt,
-            Err(error) => return refusal(error, &name, Some(&meta)),
+            Err(PayloadError::BadRange { has, .. }) => {
+                let message = no_such_place(&name, from, &has, meta.lines);
+                return Ok(Answer::error(TOOL.name, &message));
+            }
+            Err(error) => return refusal(error, &name),
         };
         let mut answer = QuotedText::default();
         if excerpt.runs.is_empty() && matching.is_some() {
@@ -280,7 +289,7 @@ impl Loading<'_> {
         let end = meta.bytes.min(BINARY_HEAD);
         let bytes = match recall.payloads.read_range(recall.todo, meta.n, 0..end) {
             Ok(bytes) => bytes,
-            Err(error) => return refusal(error, name, Some(meta)),
+            Err(error) => return refusal(error, name),
         };
         let mut answer = QuotedText::default();
         answer.push(&format!(
@@ -344,7 +353,7 @@ fn push_runs(answer: &mut QuotedText, source: Option<Source>, excerpt: &Excerpt,
 }
 
 /// Answers a mistake of the model or damage of one payload; any other failure is an error.
-fn refusal(error: PayloadError, asked: &str, meta: Option<&Meta>) -> Result<Answer, Error> {
+fn refusal(error: PayloadError, asked: &str) -> Result<Answer, Error> {
     let answer = |text: String| Ok(Answer::error(TOOL.name, &text));
     match error {
         PayloadError::NotFound { .. } => Ok(not_found(asked)),
@@ -353,10 +362,6 @@ fn refusal(error: PayloadError, asked: &str, meta: Option<&Meta>) -> Result<Answ
              {{\"ref\": \"{meant}\"}} if you mean that.",
             meant.n
         )),
-        PayloadError::BadRange { .. } => {
-            let lines = meta.map_or(0, |meta| meta.lines);
-            answer(format!("{asked} has {lines} lines; ask for lines from 1 to {lines}."))
-        }
         PayloadError::BadPattern { why, .. } => {
             answer(format!("The pattern in \"match\" cannot be used: {}", one_line(&why, 300)))
         }

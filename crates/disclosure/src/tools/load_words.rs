@@ -56,6 +56,15 @@ pub(super) fn nothing_matches(name: &str, arguments: &Arguments) -> String {
     }
 }
 
+/// Says that there is no such place: `has` is how many lines there are or, where the line itself is too short, how many
+/// bytes are in which.
+pub(super) fn no_such_place(name: &str, from: Position, has: &str, lines: u64) -> String {
+    if from.skip > 0 && (1..=lines).contains(&from.line) {
+        return format!("{name} has {has}; ask for a place before the end of that line.");
+    }
+    format!("{name} has {lines} lines; ask for lines from 1 to {lines}.")
+}
+
 /// A longer pattern, in bytes, is not repeated in the text of an answer.
 const PATTERN_SHOWN: usize = 200;
 

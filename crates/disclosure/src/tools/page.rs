@@ -32,19 +32,22 @@ pub(crate) struct Page {
 }
 
 /// Returns the lines of `text` from a place to the line `last`, within `budget` tokens. With a pattern, only those
-/// that it matches, with two lines around each. `None` if there is no such line.
+/// that it matches, with two lines around each. Where there is no such place, returns what there is.
 pub(crate) fn page(
     text: &str,
     (from, last): (Position, u64),
     pattern: Option<&Regex>,
     budget: usize,
     tokens: &dyn TokenCounter,
-) -> Option<Page> {
+) -> Result<Page, String> {
     let lines: Vec<Range<usize>> = line_ranges(text);
     let total = lines.len() as u64;
-    let first = usize::try_from(from.line.checked_sub(1)?).ok()?;
+    let first = usize::try_from(from.line.saturating_sub(1)).unwrap_or(usize::MAX);
     if first >= lines.len().max(1) {
-        return None;
+        return Err(format!("{total} lines"));
+    }
+    if let Some(bytes) = lines.get(first).map(Range::len).filter(|len| *len as u64 <= from.skip) {
+        return Err(format!("{bytes} bytes in line {}", from.line));
     }
     let end = usize::try_from(last).unwrap_or(usize::MAX).min(lines.len());
     let wanted = wanted_runs(text, &lines, first..end, pattern);
@@ -85,7 +88,7 @@ pub(crate) fn page(
             _ => page.runs.push((n, range)),
         }
     }
-    Some(page)
+    Ok(page)
 }
 
 /// Compiles a pattern with limits on its cost; otherwise returns what is wrong with it.
@@ -270,7 +273,10 @@ mod tests {
     #[test]
     fn bs3_there_is_no_line_behind_the_last() {
         let whole = |from: u64| page("a\nb", (Position::from(from), u64::MAX), None, 9, &Estimate);
-        assert!(whole(3).is_none() && whole(2).is_some());
+        assert!(whole(3).is_err() && whole(2).is_ok());
+        let inside = |skip| page("一\nb", (Position { line: 1, skip }, 1), None, 9, &Estimate);
+        assert_eq!(inside(4), Err("4 bytes in line 1".to_owned()));
+        assert!(inside(3).is_ok());
         assert_eq!(page("", (Position::from(1), 1), None, 9, &Estimate).unwrap().runs, []);
     }
 }

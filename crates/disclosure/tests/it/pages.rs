@@ -3,7 +3,7 @@
 use crate::library::Library;
 use crate::play::block;
 use foldback_core::{
-    Block, CloseReason, Estimate, Message, SeqNo, SeqRange, TokenCounter, ToolCall,
+    Block, CloseReason, Estimate, Message, SeqNo, SeqRange, TokenCounter, ToolCall, ToolCallId,
 };
 use foldback_disclosure::{RecallSource, run_tool};
 
@@ -59,4 +59,30 @@ fn tl3_the_rest_of_many_matches_is_looked_for_with_the_same_pattern() {
         arguments = next;
     }
     assert_eq!(found, 500);
+}
+
+/// BS3: a place behind the end of a line is an error that says how long the line is, with or without a pattern.
+#[test]
+fn bs3_a_place_behind_the_end_of_a_line_is_an_error() {
+    let library = Library::new();
+    let todo = library.todo("t1");
+    let log = "一行\n".repeat(2_000);
+    let call = Message::calls("", vec![ToolCall::new("c", "t", "{}")]);
+    let messages =
+        vec![Message::user("你好"), call, Message::tool_result(&ToolCallId::new("c"), &log)];
+    let stored = library.block_of(&todo, messages)[0].to_string();
+    for (reference, bytes) in [("b_t1_001", "#0 user: 你好\n".len()), (&stored, "一行\n".len())]
+    {
+        for arguments in [
+            serde_json::json!({ "ref": reference, "lines": "1+9999" }),
+            serde_json::json!({ "ref": reference, "lines": "1+9999-" }),
+            serde_json::json!({ "ref": reference, "lines": format!("1+{bytes}-2"), "match": "行" }),
+        ] {
+            let answer = library.run(&todo, "load", &arguments.to_string());
+            let expected = format!("{reference} has {bytes} bytes in line 1; ask for a place");
+            assert!(answer.is_error && answer.text.contains(&expected), "{}", answer.text);
+        }
+        let inside = serde_json::json!({ "ref": reference, "lines": "1+3-2" }).to_string();
+        assert!(!library.run(&todo, "load", &inside).is_error);
+    }
 }
