@@ -9,6 +9,7 @@ use crate::light::{light, light_elsewhere};
 use crate::marks::Origin;
 use crate::quoted_text::QuotedText;
 use crate::repair::{NO_OUTPUT, legal_name};
+use foldback_backend_store::Position;
 use foldback_blockstore::Error;
 use foldback_core::{
     Block, Content, Message, Offload, Part, SeqNo, Site, Source, StoredMessage, TodoId, Trust,
@@ -28,6 +29,8 @@ pub(crate) struct BlockText {
     whose: Vec<String>,
     /// The part of each that asks the memory, or is its answer, in the same order: it repeats the question.
     asks: Vec<Vec<Range<usize>>>,
+    /// The line of the whole text in which each begins, in the same order.
+    firsts: Vec<u64>,
 }
 
 impl BlockText {
@@ -102,7 +105,12 @@ impl BlockText {
             before.push((seq, message));
         }
         let id = &block.header.block_id;
+        let firsts = messages.iter().scan(1, |line, (_, message): &(_, QuotedText)| {
+            let feeds = message.text().matches('\n').count() as u64;
+            Some(std::mem::replace(line, *line + feeds))
+        });
         Ok(Self {
+            firsts: firsts.collect(),
             marks: recall.marks,
             id: of.map_or_else(|| shown_id(id), |_| id.to_string()),
             time: one_line(&block.header.create_time.replace(['"', '<', '>'], ""), 19),
@@ -162,8 +170,22 @@ impl BlockText {
             *end += message.text().len();
             Some(*end)
         });
-        let (_, whose) = ends.zip(&self.whose).find(|(end, _)| at < *end)?;
-        Some(format!("{whose} goes on: "))
+        let (_, which) = ends.zip(0..).find(|(end, _)| at < *end)?;
+        Some(self.continues(which))
+    }
+
+    /// Returns the beginning of a later part of the message at this place in the order.
+    pub(crate) fn continues(&self, at: usize) -> String {
+        self.whose.get(at).map_or_else(String::new, |whose| format!("{whose} goes on: "))
+    }
+
+    /// Returns where in the whole text this byte of a message is.
+    pub(crate) fn place(&self, at: usize, byte: usize) -> Position {
+        let text = self.messages.get(at).map_or("", |(_, message)| message.text());
+        let before = text.get(..byte).unwrap_or(text);
+        let feeds = before.matches('\n').count() as u64;
+        let skip = before.len() - before.rfind('\n').map_or(0, |feed| feed + 1);
+        Position { line: self.firsts.get(at).map_or(1, |first| first + feeds), skip: skip as u64 }
     }
 
     /// Returns the mark before the block's text.

@@ -150,7 +150,7 @@ fn lines_of(passage: &PassageHit, text: &str, part: &Range<usize>) -> String {
 
 /// Returns the line with the greatest weight of terms, and as many lines around it as fit; of a
 /// line that alone does not fit, the part around its most telling term.
-fn best_part(
+pub(super) fn best_part(
     text: &str,
     terms: &mut Finder,
     budget: usize,

@@ -2,9 +2,9 @@
 
 use super::argument::{Argument, ArgumentKind, Arguments};
 use super::block_text::BlockText;
+use super::load_words::end_line;
 use super::not_searched;
-use super::page::page;
-use super::passage::{excerpts, place_tokens, places};
+use super::passage::{best_part, excerpts, place_tokens, places};
 use super::recall_source::named;
 use super::{Answer, RecallSource, Tool};
 use crate::Error;
@@ -12,7 +12,6 @@ use crate::cut::{cut_tokens, one_line};
 use crate::ledger::shown_id;
 use crate::quote::escaped;
 use crate::quoted_text::QuotedText;
-use foldback_backend_store::Position;
 use foldback_blockstore::{Error as BlockError, Hit, NotSearched, SearchAnswer, SearchRequest};
 use foldback_core::SeqNo;
 
@@ -294,12 +293,23 @@ pub(crate) fn show_around(
         if cost(best) <= room {
             shown.append(message);
         } else {
-            let whole = (Position::from(1), u64::MAX);
-            let head = page(message.text(), whole, None, room, recall.tokens);
-            for (_, run) in head.into_iter().flat_map(|page| page.runs) {
-                shown.append_part(message, run);
+            // Room for the lines that name the rest of it.
+            let room = room.saturating_sub(80);
+            let part = best_part(message.text(), &mut hit.finder(), room, recall.tokens);
+            let part = part.unwrap_or_default();
+            let rest =
+                |lines: String| format!("load {{\"ref\": \"{id}\", \"lines\": \"{lines}\"}}");
+            if let Some(before) = part.start.checked_sub(1) {
+                let (first, last) = (text.place(best, 0).line, text.place(best, before).line);
+                let rest = rest(format!("{first}-{last}"));
+                shown.push(&format!("[{rest} shows what comes before]\n{}", text.continues(best)));
             }
-            shown.push(&format!("\n[cut here; load {id} shows the rest]\n"));
+            shown.append_part(message, part.clone());
+            end_line(shown);
+            if part.end < message.text().len() {
+                let rest = rest(format!("{}-", text.place(best, part.end)));
+                shown.push(&format!("[cut here; {rest} shows the rest]\n"));
+            }
         }
     }
     left_out(shown, text.messages.get(to..).unwrap_or_default());

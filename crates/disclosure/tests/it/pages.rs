@@ -61,6 +61,45 @@ fn tl3_the_rest_of_many_matches_is_looked_for_with_the_same_pattern() {
     assert_eq!(found, 500);
 }
 
+/// TL1: of a message that does not fit, the part that answers is shown, and the calls that are named show the rest.
+#[test]
+fn tl1_a_long_message_is_shown_where_it_answers() {
+    let library = Library::new();
+    let todo = library.todo("t1");
+    let lines = |word: &str| -> String {
+        let line = |n| match n {
+            201 => format!("{n} {word} is here\n"),
+            n => format!("{n} 港口的潮汐数据 and words of no weight that go on for a while\n"),
+        };
+        (1..=400).map(line).collect()
+    };
+    for word in ["zanzibarquux", "船闸重复计费"] {
+        for text in [lines(word), lines(word).replace('\n', " ")] {
+            let block = vec![Message::user("早上好"), Message::user(&text), Message::user("好的")];
+            library.block_of(&todo, block);
+            let query = serde_json::json!({ "query": word, "k": 1 }).to_string();
+            let found = library.run(&todo, "search_block", &query).text;
+            assert!(found.contains(&format!("201 {word} is here")), "{found}");
+            assert!(Estimate.count(&found) < 2_100, "{}", Estimate.count(&found));
+            assert!(found.contains(" user goes on: "), "{found}");
+            let calls: Vec<&str> =
+                found.split("load {").skip(1).map(|call| call.split_once('}').unwrap().0).collect();
+            assert_eq!(calls.len(), 2, "{found}");
+            let [before, after] =
+                [0, 1].map(|at| library.run(&todo, "load", &format!("{{{}}}", calls[at])).text);
+            assert!(before.contains(": 1 港口"), "{before}");
+            let cut = found.split("[cut here").next().unwrap().trim_end();
+            let (_, rest) = after.split_once(" goes on: ").unwrap();
+            let end: String = cut.chars().skip(cut.chars().count() - 60).collect();
+            let both = end + &rest.chars().take(60).collect::<String>();
+            assert!(
+                text.replace([' ', '\n'], "").contains(&both.replace([' ', '\n'], "")),
+                "{both}"
+            );
+        }
+    }
+}
+
 /// BS3: a place behind the end of a line is an error that says how long the line is, with or without a pattern.
 #[test]
 fn bs3_a_place_behind_the_end_of_a_line_is_an_error() {
