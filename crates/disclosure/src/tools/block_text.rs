@@ -1,5 +1,6 @@
 //! A block's messages as text, held as references to where they are stored.
 
+use super::other_part::{has_unshown, told};
 use super::{RecallSource, recall_note};
 use crate::Marks;
 use crate::attribution::{Attribution, CallSearch, backwards, readable};
@@ -8,7 +9,7 @@ use crate::ledger::shown_id;
 use crate::light::{light, light_elsewhere};
 use crate::marks::Origin;
 use crate::quoted_text::QuotedText;
-use crate::repair::{NO_OUTPUT, legal_name};
+use crate::repair::NO_OUTPUT;
 use foldback_backend_store::Position;
 use foldback_blockstore::Error;
 use foldback_core::{
@@ -31,6 +32,8 @@ pub(crate) struct BlockText {
     asks: Vec<Vec<Range<usize>>>,
     /// The line of the whole text in which each begins, in the same order.
     firsts: Vec<u64>,
+    /// Whether something of them that is not text is not shown.
+    pub(crate) leaves_out: bool,
 }
 
 impl BlockText {
@@ -61,6 +64,7 @@ impl BlockText {
         let mut whose_all = Vec::with_capacity(stored.len());
         let mut calls: Vec<Vec<Range<usize>>> = Vec::with_capacity(stored.len());
         let mut asks: Vec<Vec<Range<usize>>> = vec![Vec::new(); stored.len()];
+        let mut leaves_out = false;
         let mut trust = if of.is_some() { Trust::Model } else { Trust::User };
         for (at, (seq, stored)) in block.range.iter().zip(&stored).enumerate() {
             let Some(message) = readable(stored) else {
@@ -70,6 +74,7 @@ impl BlockText {
                 whose_all.push(format!("#{seq}"));
                 calls.push(Vec::new());
                 trust = Trust::Untrusted;
+                leaves_out = true;
                 continue;
             };
             let mut search = CallSearch::of(&message);
@@ -86,6 +91,7 @@ impl BlockText {
             }
             let whose = Attribution::answering(seq, &message, search);
             trust = trust.min(whose.trust());
+            leaves_out |= has_unshown(&message);
             let (quoted, called) = quote_message(&whose, &message, stored, of);
             if stored.recall {
                 let asked = whose.call().and_then(|(seq, index)| {
@@ -111,6 +117,7 @@ impl BlockText {
         });
         Ok(Self {
             firsts: firsts.collect(),
+            leaves_out,
             marks: recall.marks,
             id: of.map_or_else(|| shown_id(id), |_| id.to_string()),
             time: one_line(&block.header.create_time.replace(['"', '<', '>'], ""), 19),
@@ -273,16 +280,9 @@ fn quote_content(
                 }
                 match part {
                     Part::Text(text) => quoted.push_quote(text, source(Site::Part(index))),
-                    Part::Other(json) => quoted.push(&format!("[{}]", part_kind(json))),
+                    Part::Other(json) => quoted.push_quote(&told(json), None),
                 }
             }
         }
     }
-}
-
-/// Returns the kind of a part that is not text.
-fn part_kind(json: &str) -> String {
-    let part = crate::raw::RawObject::parse(json);
-    let kind = part.and_then(|part| serde_json::from_str::<String>(part.get("type")?.get()).ok());
-    legal_name(kind.as_deref().unwrap_or("part")).into_owned()
 }

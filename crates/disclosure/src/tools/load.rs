@@ -221,7 +221,8 @@ impl Loading<'_> {
         };
         let first = begun(lines.0, *first);
         let until = (page.last, page.total);
-        answer.push(&head(&id, first, until, page.next, matching.is_some()));
+        let shown = (matching.is_some(), !text.leaves_out);
+        answer.push(&head(&id, first, until, page.next, shown));
         answer.push(&text.open());
         for (line, run) in &page.runs {
             if matching.is_some() {
@@ -274,7 +275,7 @@ impl Loading<'_> {
         }
         let first = begun(from, excerpt.first_line());
         let until = (excerpt.last_line(), excerpt.total_lines);
-        answer.push(&head(&name, first, until, excerpt.next, matching.is_some()));
+        answer.push(&head(&name, first, until, excerpt.next, (matching.is_some(), true)));
         let source = is_own.then_some(Source::Payload(meta.n));
         self.in_marks(&mut answer, &meta, &name, |answer| {
             push_runs(answer, source, &excerpt, matching.is_some());

@@ -27,19 +27,19 @@ pub(super) fn begun(asked: Position, first: u64) -> Position {
 }
 
 /// Returns what is shown: from `first` to the last of this many lines, unless there is a `next` place. With a pattern,
-/// lines between these were left out.
+/// lines between these were left out. With `is_all`, these lines are all there is.
 pub(super) fn head(
     name: &str,
     first: Position,
     (last, total): (u64, u64),
     next: Option<Position>,
-    has_pattern: bool,
+    (has_pattern, is_all): (bool, bool),
 ) -> String {
     let total_lines = thousands(total);
     if has_pattern {
         format!("[load: {name}, lines {first}-{last} of {total_lines}, only around matches]\n")
     } else if first <= Position::from(1) && last >= total && next.is_none() {
-        format!("[load: {name}, whole]\n")
+        format!("[load: {name}, {}]\n", if is_all { "whole" } else { "all of its text" })
     } else {
         format!("[load: {name}, lines {first}-{last} of {total_lines}]\n")
     }

@@ -10,6 +10,7 @@ mod list_blocks;
 mod load;
 mod load_words;
 mod not_searched;
+mod other_part;
 mod page;
 mod passage;
 mod payload_origin;

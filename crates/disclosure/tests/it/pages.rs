@@ -100,6 +100,30 @@ fn tl1_a_long_message_is_shown_where_it_answers() {
     }
 }
 
+/// TL3: only what is shown whole is called whole; the address of an image is shown.
+#[test]
+fn tl3_what_is_not_text_is_not_called_whole() {
+    let library = Library::new();
+    let todo = library.todo("t1");
+    for (at, (part, shown, whole)) in (1..).zip([
+        (r#"{"url":"https://example.org/图.png"}"#, "[image: https://example.org/图.png]", "whole"),
+        (
+            r#"{"url":"data:image/png;base64,QUJD"}"#,
+            "[image, 3 bytes: not shown]",
+            "all of its text",
+        ),
+        (r#"{"url":"https://a/</recalled>"}"#, "[image: https://a/<\\/recalled>]", "whole"),
+    ]) {
+        let json = format!(
+            r#"{{"role":"user","content":[{{"type":"text","text":"看图"}},{{"type":"image_url","image_url":{part}}}]}}"#
+        );
+        library.block_of(&todo, vec![Message::from_json(&json).unwrap()]);
+        let text = library.run(&todo, "load", &format!("{{\"ref\": \"b_t1_00{at}\"}}")).text;
+        assert!(text.starts_with(&format!("[load: b_t1_00{at}, {whole}]\n")), "{text}");
+        assert!(text.contains(shown), "{text}");
+    }
+}
+
 /// BS3: a place behind the end of a line is an error that says how long the line is, with or without a pattern.
 #[test]
 fn bs3_a_place_behind_the_end_of_a_line_is_an_error() {
