@@ -189,7 +189,7 @@ mod tests {
             open.header.data_ids
         };
         session.record_all(messages.clone()).unwrap();
-        assert_eq!(listed(&session), [own.clone()]);
+        assert_eq!(listed(&session), std::slice::from_ref(&own));
         memory.grants().grant(&research, &plan, std::slice::from_ref(&granted)).unwrap();
         session.refresh().unwrap();
         session.record_all(messages[2..].to_vec()).unwrap();
