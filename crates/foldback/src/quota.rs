@@ -119,7 +119,7 @@ fn check(
 }
 
 /// The limits that a store has itself, whatever options it is opened with.
-const OF_STORE: Key = Key { space: Space::Meta, todo: 0, n: 9 };
+pub(crate) const OF_STORE: Key = Key { space: Space::Meta, todo: 0, n: 9 };
 
 /// Returns the limits that a store has itself.
 pub(crate) fn of_store(kv: &dyn Kv) -> Result<Quota, Error> {

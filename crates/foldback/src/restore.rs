@@ -9,7 +9,7 @@ mod todo;
 
 use crate::error::Failure;
 use crate::memory::Shared;
-use crate::{Audit, Error, Memory, Options, embedding, secret};
+use crate::{Audit, Error, Memory, Options, embedding, quota, secret};
 use foldback_embedder::WordsOnly;
 use foldback_kv::{
     Batch, Contended as _, Delete, Error as KvError, Expect, Key, Kv, Mode, Space, Todo,
@@ -103,7 +103,7 @@ fn begin(source: &Shared, target: &Memory, dir: &Path) -> Result<u64, Error> {
     let begun = kv.commit(Batch { expect, put: mark(reserved), ..Batch::default() });
     begun.map_err(filled_twice)?;
     if reserved > 0 {
-        remove_left(target)?;
+        remove_left(target, attempt)?;
     }
     let made = source.registry.made()?;
     registry.reserve(reserved, made, mark(made)).map_err(|error| match error.is_conflict() {
@@ -111,6 +111,11 @@ fn begin(source: &Shared, target: &Memory, dir: &Path) -> Result<u64, Error> {
         false => error.into(),
     })?;
     Ok(attempt)
+}
+
+/// Returns the condition that no later attempt has begun.
+fn of_attempt(attempt: u64) -> Expect {
+    Expect { todo: ATTEMPTS, head: attempt, next: attempt }
 }
 
 /// Returns the error of a write that another attempt has come before.
@@ -122,14 +127,14 @@ fn filled_twice(error: KvError) -> Error {
 }
 
 /// Removes the todos that an interrupted attempt has left.
-fn remove_left(target: &Memory) -> Result<(), Error> {
+fn remove_left(target: &Memory, attempt: u64) -> Result<(), Error> {
     let shared = &target.shared;
     loop {
         let left = shared.registry.list(0, STEP)?;
         if left.is_empty() {
             return Ok(());
         }
-        shared.registry.unname(&left)?;
+        shared.registry.unname(&left, of_attempt(attempt)).map_err(filled_twice)?;
         for todo in &left {
             todo::remove(shared, todo)?;
         }
@@ -152,9 +157,9 @@ impl Restore<'_> {
             todos.retain(|(todo, _)| u64::from(todo.no()) <= made);
             let Some((last, _)) = todos.last() else { break };
             after = last.no();
-            target.register(&todos)?;
+            target.register(&todos, of_attempt(self.attempt)).map_err(filled_twice)?;
             let (named, messages): (Vec<_>, Vec<_>) = self.copy(&todos)?.into_iter().unzip();
-            target.name(&named)?;
+            target.name(&named, of_attempt(self.attempt)).map_err(filled_twice)?;
             restored.todos += named.len() as u64;
             restored.messages += messages.iter().sum::<u64>();
             progress(u64::from(after), made);
@@ -178,7 +183,8 @@ impl Restore<'_> {
             while !has_failed.load(Ordering::Relaxed) {
                 let next = todos.get(next.fetch_add(1, Ordering::Relaxed));
                 let Some((todo, _)) = next else { break };
-                let copy = TodoCopy { source: self.source, target: self.target, todo };
+                let (source, target, attempt) = (self.source, self.target, self.attempt);
+                let copy = TodoCopy { source, target, todo, attempt };
                 match self.check_attempt().and_then(|()| copy.run()) {
                     Ok(messages) => copied.extend(messages.map(|count| (todo.clone(), count))),
                     Err(error) => {
@@ -203,11 +209,16 @@ impl Restore<'_> {
     }
 
     /// Returns the last commit: the records of the store itself, which are its secret, by which contexts in use know recalled
-    /// text, and its embedder. The mark is removed.
+    /// text, its embedder, and its limits. The mark is removed.
     fn of_store(&self) -> Result<Batch, Error> {
         let mut put = Vec::new();
         for key in std::iter::once(secret::SECRET).chain(embedding::RECORDS) {
             put.extend(self.source.kv.get(key)?.map(|value| (key, value)));
+        }
+        // A new tenant has limits of its own already.
+        if self.target.shared.kv.get(quota::OF_STORE)?.is_none() {
+            let limits = self.source.kv.get(quota::OF_STORE)?;
+            put.extend(limits.map(|value| (quota::OF_STORE, value)));
         }
         let expect = Some(Expect { todo: ATTEMPTS, head: self.attempt, next: 0 });
         Ok(Batch { expect, put, delete: vec![Delete::one(UNFINISHED)] })

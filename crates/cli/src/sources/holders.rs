@@ -37,7 +37,7 @@ impl<'m> Holders<'m> {
     /// first call reads the list of all todos, later ones what was added to it.
     pub(super) fn others_of(&self, id: &str) -> Vec<TodoId> {
         let mut known = self.known.borrow_mut();
-        // What cannot be read is not known; importing it again reports the damage.
+        // A store that cannot be read fails with the next step.
         while let Ok(infos) = self.memory.conversations().infos_after(known.up_to, STEP) {
             let Some((last, _)) = infos.last() else { break };
             known.up_to = last.no();

@@ -6,7 +6,7 @@ use crate::error::Failure;
 use crate::{Error, ErrorKind};
 use foldback_blockstore::Origin;
 use foldback_core::{Timestamp, TodoId};
-use foldback_kv::{Batch, Expect, Registry, Todo, retry};
+use foldback_kv::{Batch, Error as KvError, Expect, Registry, Todo, retry};
 use foldback_transcript::{Conversation, Envelope};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -67,12 +67,20 @@ impl Conversations<'_> {
     }
 
     /// Returns the todos with numbers above `after`, up to `limit`, each with what is stored with it beside its records. What
-    /// is damaged counts as nothing.
+    /// is damaged counts as nothing, and a todo whose record is damaged is left out.
     ///
     /// # Errors
-    /// When the store fails, or the record of a todo is damaged.
-    pub fn infos_after(self, after: u32, limit: usize) -> Result<Vec<(Todo, TodoInfo)>, Error> {
-        let listed = self.memory.registry.list_with_info(after, limit)?;
+    /// When the store fails.
+    pub fn infos_after(self, mut after: u32, limit: usize) -> Result<Vec<(Todo, TodoInfo)>, Error> {
+        let listed = loop {
+            let list = |limit| self.memory.registry.list_with_info(after, limit);
+            match list(limit).or_else(|_| list(1)) {
+                Err(KvError::Corrupt { key, .. }) => {
+                    after = u32::try_from(key.n).unwrap_or(u32::MAX);
+                }
+                listed => break listed?,
+            }
+        };
         let read = |(todo, bytes): (Todo, Vec<u8>)| {
             let info: Info = read(todo.id(), &bytes).unwrap_or_default();
             let origin = info.origin.unwrap_or_default();

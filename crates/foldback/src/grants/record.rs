@@ -134,10 +134,14 @@ pub(super) fn lookup(
 pub(crate) fn copy(source: &Shared, target: &Shared, no: u32) -> Result<(), Error> {
     for (_, record) in records(source, no)? {
         for key in slots(target, no, &record)? {
-            if matches!(held(target, key)?, Slot::Free) {
-                let put = vec![(key, record.to_bytes()?)];
-                target.kv.commit(Batch { put, ..Batch::default() })?;
-                break;
+            match held(target, key)? {
+                Slot::Free => {
+                    let put = vec![(key, record.to_bytes()?)];
+                    target.kv.commit(Batch { put, ..Batch::default() })?;
+                    break;
+                }
+                Slot::Held(held) if held.is_same(&record) => break,
+                Slot::Held(_) | Slot::Damaged => {}
             }
         }
     }

@@ -6,7 +6,7 @@ use crate::memory::Shared;
 use crate::named_text::{self, Slot};
 use crate::notes::NOTES;
 use crate::{Error, Memory};
-use foldback_kv::{Batch, Delete, Error as KvError, Expect, Key, Space, Todo};
+use foldback_kv::{Batch, Contended as _, Delete, Error as KvError, Expect, Key, Space, Todo};
 use std::ops::Range;
 
 /// What a todo has in records that are the same in every store. The last range is the state of its vectors; the rest of
@@ -35,13 +35,17 @@ const STEP: usize = 512;
 const STEP_BYTES: usize = 4 << 20;
 
 /// How often a todo that is written to meanwhile is copied again.
-const ATTEMPTS: usize = 16;
+const MOST_TRIES: usize = 16;
+
+/// The head of a todo that is not complete, by the attempt that fills it. The heads of complete ones are smaller.
+const INCOMPLETE: u64 = 1 << 61;
 
 /// The copy of one todo into a store that does not have it yet, under its number.
 pub(super) struct TodoCopy<'c> {
     pub(super) source: &'c Shared,
     pub(super) target: &'c Memory,
     pub(super) todo: &'c Todo,
+    pub(super) attempt: u64,
 }
 
 /// Records that are not committed yet.
@@ -49,14 +53,20 @@ pub(super) struct TodoCopy<'c> {
 struct Draft {
     put: Vec<(Key, Vec<u8>)>,
     bytes: usize,
+    /// Whether some are committed.
+    is_begun: bool,
 }
 
 impl TodoCopy<'_> {
     /// Copies it, and returns the number of its messages; `None` if it was forgotten meanwhile.
     pub(super) fn run(&self) -> Result<Option<u64>, Error> {
-        for _ in 0..ATTEMPTS {
-            match self.attempt() {
+        for _ in 0..MOST_TRIES {
+            match self.once() {
                 Ok(None) => remove_contents(&self.target.shared, self.todo)?,
+                // The rest of an earlier attempt, which ends with its next write.
+                Err(error) if error.is_conflict() => {
+                    remove_contents(&self.target.shared, self.todo)?;
+                }
                 Ok(messages) => return Ok(messages),
                 Err(error) if self.is_there()? => return Err(self.blame(error)),
                 Err(_) => break,
@@ -71,16 +81,21 @@ impl TodoCopy<'_> {
     }
 
     /// Returns the number of messages, or `None` if the todo was written to meanwhile.
-    fn attempt(&self) -> Result<Option<u64>, Error> {
+    fn once(&self) -> Result<Option<u64>, Error> {
         let (source, no) = (&self.source.kv, self.todo.no());
         let head = source.head(no)?;
         let (draft, messages) = self.contents()?;
         if source.head(no)? != head {
             return Ok(None);
         }
-        let expect = Some(Expect { todo: no, head: 0, next: head });
+        let before = if draft.is_begun { self.incomplete() } else { 0 };
+        let expect = Some(Expect { todo: no, head: before, next: head });
         self.target.shared.kv.commit(Batch { expect, put: draft.put, ..Batch::default() })?;
         Ok(Some(messages))
+    }
+
+    fn incomplete(&self) -> u64 {
+        INCOMPLETE + self.attempt
     }
 
     /// Names the todo, where an error knows its number alone.
@@ -200,9 +215,12 @@ impl TodoCopy<'_> {
 
     /// Commits what is not committed yet. The head of the todo comes with the last of it.
     fn commit(&self, draft: &mut Draft) -> Result<(), Error> {
-        let Draft { put, .. } = std::mem::take(draft);
-        let expect = Some(Expect { todo: self.todo.no(), head: 0, next: 0 });
-        Ok(self.target.shared.kv.commit(Batch { expect, put, ..Batch::default() })?)
+        let Draft { put, is_begun, .. } = std::mem::take(draft);
+        let head = if is_begun { self.incomplete() } else { 0 };
+        let expect = Some(Expect { todo: self.todo.no(), head, next: self.incomplete() });
+        self.target.shared.kv.commit(Batch { expect, put, ..Batch::default() })?;
+        draft.is_begun = true;
+        Ok(())
     }
 }
 

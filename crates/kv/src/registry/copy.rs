@@ -23,14 +23,15 @@ impl Registry {
         self.kv.commit(Batch { expect, put, ..Batch::default() })
     }
 
-    /// Registers todos of another store under the numbers that they have there, each with its info. Until it is
-    /// [named](Self::name), none is found by its id.
+    /// Registers todos of another store under the numbers that they have there, each with its info, if `expect` holds.
+    /// Until it is [named](Self::name), none is found by its id.
     ///
     /// # Errors
-    /// When the store fails.
-    pub fn register(&self, todos: &[(Todo, Vec<u8>)]) -> Result<(), Error> {
+    /// [`Error::Conflict`] when it does not, and when the store fails.
+    pub fn register(&self, todos: &[(Todo, Vec<u8>)], expect: Expect) -> Result<(), Error> {
         let put = todos.iter().map(|(todo, info)| (own_key(todo.no), record(&todo.id, info)));
-        self.kv.commit(Batch { put: put.collect(), ..Batch::default() })
+        let (put, expect) = (put.collect(), Some(expect));
+        self.kv.commit(Batch { expect, put, ..Batch::default() })
     }
 
     /// Returns the deletion of a todo's record here. It is found by its id until it is [un-named](Self::unname).
@@ -39,24 +40,29 @@ impl Registry {
         Delete::one(own_key(todo.no))
     }
 
-    /// Lets registered todos be found by their ids.
+    /// Lets registered todos be found by their ids, if `expect` holds.
     ///
     /// # Errors
-    /// When the store fails or a record is damaged.
-    pub fn name(&self, todos: &[Todo]) -> Result<(), Error> {
-        self.rename(todos, |names, todo| names.push(todo.clone()))
+    /// [`Error::Conflict`] when it does not; when the store fails or a record is damaged.
+    pub fn name(&self, todos: &[Todo], expect: Expect) -> Result<(), Error> {
+        self.rename(todos, expect, |names, todo| names.push(todo.clone()))
     }
 
     /// Undoes [`name`](Self::name), also for todos that have none.
     ///
     /// # Errors
     /// As [`name`](Self::name).
-    pub fn unname(&self, todos: &[Todo]) -> Result<(), Error> {
-        self.rename(todos, |_, _| {})
+    pub fn unname(&self, todos: &[Todo], expect: Expect) -> Result<(), Error> {
+        self.rename(todos, expect, |_, _| {})
     }
 
     /// Changes the records by which todos are found; `change` gets those that share a hash with one, without it.
-    fn rename(&self, todos: &[Todo], change: impl Fn(&mut Vec<Todo>, &Todo)) -> Result<(), Error> {
+    fn rename(
+        &self,
+        todos: &[Todo],
+        expect: Expect,
+        change: impl Fn(&mut Vec<Todo>, &Todo),
+    ) -> Result<(), Error> {
         let mut all: BTreeMap<Key, Vec<Todo>> = BTreeMap::new();
         for todo in todos {
             let key = name_key(self.kv.as_ref(), &todo.id)?;
@@ -75,6 +81,6 @@ impl Registry {
                 names => put.push((key, write_names(names))),
             }
         }
-        self.kv.commit(Batch { put, delete, ..Batch::default() })
+        self.kv.commit(Batch { expect: Some(expect), put, delete })
     }
 }
