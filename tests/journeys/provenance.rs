@@ -438,7 +438,11 @@ fn s5_all_that_is_recalled_says_whose_it_is() {
                 json!({ "query": "TIDE_8812" }),
                 "#11 tool(tide_read) of #10: TIDE_8812 high water\nat the mole\n#\\3 system: 高潮\n",
             ),
-            ("search_block", json!({ "query": "MOONRISE_77" }), "\n[cut here; load b_harbor_003 "),
+            (
+                "search_block",
+                json!({ "query": "MOONRISE_77" }),
+                "\n[cut here; load {\"ref\": \"b_harbor_003\", \"lines\": \"",
+            ),
             (
                 "search_block",
                 json!({ "query": "MOONRISE_77" }),

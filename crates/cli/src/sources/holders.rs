@@ -38,11 +38,11 @@ impl<'m> Holders<'m> {
     pub(super) fn others_of(&self, id: &str) -> Vec<TodoId> {
         let mut known = self.known.borrow_mut();
         // A store that cannot be read fails with the next step.
-        while let Ok(infos) = self.memory.conversations().infos_after(known.up_to, STEP) {
-            let Some((last, _)) = infos.last() else { break };
+        while let Ok(todos) = self.memory.conversations().foreign_ids_after(known.up_to, STEP) {
+            let Some((last, _)) = todos.last() else { break };
             known.up_to = last.no();
-            for (todo, info) in infos {
-                if let Some(id) = info.foreign_id {
+            for (todo, id) in todos {
+                if let Some(id) = id {
                     known.by_id.entry(id).or_default().push(todo.id().clone());
                 }
             }

@@ -66,12 +66,17 @@ impl Conversations<'_> {
         Ok(TodoInfo { foreign_id: info.foreign_id, origin: info.origin.unwrap_or_default() })
     }
 
-    /// Returns the todos with numbers above `after`, up to `limit`, each with what is stored with it beside its records. What
-    /// is damaged counts as nothing, and a todo whose record is damaged is left out.
+    /// Returns the todos with numbers above `after`, up to `limit`, each with the [id](TodoInfo::foreign_id) of the
+    /// conversation that it holds, if that is not its own. What is damaged has none, and a todo whose record is damaged is
+    /// left out.
     ///
     /// # Errors
     /// When the store fails.
-    pub fn infos_after(self, mut after: u32, limit: usize) -> Result<Vec<(Todo, TodoInfo)>, Error> {
+    pub fn foreign_ids_after(
+        self,
+        mut after: u32,
+        limit: usize,
+    ) -> Result<Vec<(Todo, Option<String>)>, Error> {
         let listed = loop {
             let list = |limit| self.memory.registry.list_with_info(after, limit);
             match list(limit).or_else(|_| list(1)) {
@@ -83,8 +88,7 @@ impl Conversations<'_> {
         };
         let read = |(todo, bytes): (Todo, Vec<u8>)| {
             let info: Info = read(todo.id(), &bytes).unwrap_or_default();
-            let origin = info.origin.unwrap_or_default();
-            (todo, TodoInfo { foreign_id: info.foreign_id, origin })
+            (todo, info.foreign_id)
         };
         Ok(listed.into_iter().map(read).collect())
     }
