@@ -509,6 +509,20 @@ def test_py2_a_call_without_an_id_is_answered_under_the_id_of_its_record() -> No
     assert [call["id"] for call in kept] == ids
 
 
+def test_py2_equal_calls_without_ids_are_answered_one_by_one() -> None:
+    memory = BlockMemory()
+    calls: list[Any] = [{"name": "search_block", "args": {"query": "潮"}, "id": None} for _ in range(3)]
+    messages: list[Any] = [HumanMessage("Look."), AIMessage("", tool_calls=calls)]
+    calls = messages[1].tool_calls
+    answers = [memory.call(call, messages, "t") for call in calls]
+    assert [answer.tool_call_id for answer in answers] == ["call-1-0", "call-1-1", "call-1-2"]
+    for call in calls:
+        # Equal, and not the same, as after a copy of the state; and each answer is added before the next call.
+        messages.append(memory.call(dict(call), messages, "t"))
+    assert [answer.tool_call_id for answer in messages[2:]] == ["call-1-0", "call-1-1", "call-1-2"]
+    assert len(memory.view(messages, "t").messages) == 5
+
+
 @pytest.mark.parametrize("most", [-5, "x", 1.5])
 def test_py2_a_number_of_tokens_is_a_whole_one(most: Any) -> None:
     with pytest.raises(FoldbackError, match="max_tokens is a whole number") as refused:

@@ -167,9 +167,16 @@ def _arguments_text(arguments: dict[str, Any]) -> str:
 
 
 def made_up_id(call: Mapping[str, Any], messages: Sequence[BaseMessage]) -> str:
-    """The id under which a call of the last message that has none is recorded."""
-    calls = getattr(messages[-1], "tool_calls", ()) if messages else ()
-    return _call_id(max(len(messages) - 1, 0), next((n for n, one in enumerate(calls) if one == call), 0))
+    """The id under which a call of the model's last message that has none is recorded."""
+    place = next((n for n in reversed(range(len(messages))) if isinstance(messages[n], AIMessage)), 0)
+    calls = getattr(messages[place], "tool_calls", ()) if messages else ()
+    answered = {message.tool_call_id for message in messages[place + 1 :] if isinstance(message, ToolMessage)}
+
+    def fit(n: int) -> tuple[bool, bool, bool]:
+        # Of equal calls, a copy stands for the first that has no answer yet.
+        return calls[n] is call, calls[n] == call, _call_id(place, n) not in answered
+
+    return _call_id(place, max(range(len(calls)), key=fit, default=0))
 
 
 def _call_id(place: int, n: int) -> str:

@@ -216,7 +216,7 @@ class BlockMemory(AgentMiddleware[AgentState[Any], Any, Any]):
         return self._view_of(messages, id, {}, False, front_tokens, max_tokens, has_cache_marks)
 
     def call(self, call: Mapping[str, Any], messages: Sequence[AnyMessage], id: str) -> ToolMessage:
-        """Answers a call of a memory tool that the last message makes: for graphs of your own.
+        """Answers a call of a memory tool that the model's last message makes: for graphs of your own.
 
         :param call: an entry of a message's ``tool_calls``.
         :param messages: the whole conversation so far.
