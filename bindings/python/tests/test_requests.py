@@ -8,7 +8,7 @@ import pytest
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 
 from foldback import Memory, _foldback
-from foldback._messages import Recorded
+from foldback._messages import Recorded, repeated
 from foldback.langchain import BlockMemory, View
 
 POLICIES = pytest.mark.parametrize("policy", ["strict", "cache-aware"])
@@ -71,3 +71,12 @@ def test_py2_a_picture_that_takes_too_many_tokens_is_left_out_of_a_repeated_requ
     seen = views(BlockMemory(policy="strict"), [{"type": "text", "text": "看图。"}, PICTURE], 1_400)
     last = repeats(seen[-1])[0]
     assert seen[-1].tokens <= 1_400 and last.content.endswith("看图。 … (the rest has left the view)")
+
+
+@pytest.mark.parametrize("said", ["把测试改好。", "Fix the tests of the parser, please."])
+def test_py2_a_short_request_is_repeated_whole_in_few_tokens(said: str) -> None:
+    request = Recorded.of(HumanMessage(said), 2)
+    assert str(repeated(request, request.given[0], 1)[0].text).endswith(f":\n{said}")
+    long = Recorded.of(HumanMessage(said * 60), 2)
+    shown = str(repeated(long, long.given[0], 1)[0].text)
+    assert f":\n{(said * 60)[:200]} … " in shown

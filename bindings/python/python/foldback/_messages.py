@@ -246,7 +246,9 @@ def repeated(request: Recorded, text: str, most: int | None) -> tuple[HumanMessa
         tokens = _foldback.Memory.tokens(_dumped(_value(message, request.place)))
         if most is None or tokens <= most or not (parts or length > LEAST_REQUEST_CHARACTERS):
             return message, tokens
-        parts, length = [], length if parts else min(length, len(said)) // 2
+        if not parts:
+            length = max(LEAST_REQUEST_CHARACTERS, min(length, len(said)) // 2)
+        parts = []
 
 
 def _changed(known: Recorded, value: dict[str, Any]) -> BaseMessage:
