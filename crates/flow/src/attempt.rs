@@ -53,6 +53,8 @@ impl Attempt {
             },
             Stop::Terminated { status: TerminateStatus::Success } => Self::Done(words.to_owned()),
             Stop::Terminated { status: TerminateStatus::Failure } => Self::Failed(bounded(words)),
+            // A flow worked on the step.
+            stop @ Stop::StepFailed { .. } => Self::Failed(bounded(&stop.to_string())),
             Stop::MaxSteps | Stop::Stuck => {
                 Self::Failed(format!("{} ({})", ending.stop, steps(report)))
             }

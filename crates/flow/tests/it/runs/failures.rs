@@ -4,7 +4,7 @@ use super::{agent, by_name, few_turns, name, names, page, planning, request, run
 use crate::keeping::calling;
 use crate::script::{conversation, full, says, task};
 use foldback_agent::{OnePlan, Stop};
-use foldback_flow::Flow;
+use foldback_flow::{Flow, FlowSettings};
 use foldback_llm::{Answer, ModelError, ModelErrorKind, ScriptedModel, StopReason, ToolChoice};
 use serde_json::json;
 use std::sync::Arc;
@@ -274,4 +274,24 @@ async fn om11_an_answer_that_is_not_whole_says_so() {
         assert_eq!(report.trajectory.outcome.stop, Stop::CutOff, "{stop:?}");
         assert_eq!(report.answer(), Some("三米，然后"));
     }
+}
+
+/// OM11: a step whose own flow could not do it has failed: it is tried again, and the whole continues.
+#[tokio::test]
+async fn om11_a_step_whose_own_flow_fails_is_tried_again() {
+    let model = Arc::new(ScriptedModel::answering(|request| {
+        let name = name(request);
+        match name.as_str() {
+            "flow/plan" => planning(&["查", "报"]),
+            _ if name.ends_with("/flow/plan") => planning(&["问"]),
+            _ if name.starts_with("step-1.1/step-") => Answer::text("BLOCKED: 断网"),
+            _ => Answer::text(&name),
+        }
+    }));
+    let inner = Flow::new(few_turns().with_max_retries(0).with_max_replans(0));
+    let flow = FlowSettings::default().with_strategy(Arc::new(inner));
+    let report = run(&agent(&model, vec![]), flow).await;
+    assert_eq!(report.trajectory.outcome.stop, Stop::Answered, "{:?}", names(&model));
+    let again = page(&request(&model, "step-1.2/flow/plan"));
+    assert!(again.contains("Step 0 could not be done: 断网"), "{again}");
 }
