@@ -17,6 +17,7 @@ use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 use parking_lot::Mutex;
 use std::fmt::{self, Write};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// The findings of a search, in addition to its answer.
 #[derive(Clone, Debug, Default)]
@@ -128,6 +129,7 @@ impl<'a> Graph<'a> {
             prompts: Prompts { settings, system_prompt: agent.system_prompt(), topic },
             executor: agent.executor().clone().with_toolbox(toolbox),
             short_urls: ShortUrls::of_run(&run.task().run, &run.task().request),
+            is_known: AtomicBool::default(),
         };
         Self { nodes, state }
     }

@@ -14,6 +14,7 @@ use foldback_core::quoted;
 use foldback_planner::{Action, FailurePolicy, Form, Plan, Step, StepId, StepResult, Template};
 use foldback_tool::FailureKind;
 use futures::FutureExt;
+use std::sync::atomic::AtomicBool;
 
 /// A run of the nodes.
 pub(crate) struct Nodes<'a> {
@@ -23,6 +24,8 @@ pub(crate) struct Nodes<'a> {
     /// Runs the searches.
     pub(crate) executor: Executor,
     pub(crate) short_urls: ShortUrls,
+    /// Whether the journal held the last answer that was asked for.
+    pub(crate) is_known: AtomicBool,
 }
 
 /// The reason why a node has no result.
@@ -60,7 +63,7 @@ impl Nodes<'_> {
             let prompt = self.prompts.queries(most);
             async move { self.structured(DeepSearch::QUERIES, &key, prompt).await }.boxed()
         };
-        let list: SearchQueryList = self.insist(&DeepSearch::QUERIES, "queries", ask).await?;
+        let list: SearchQueryList = self.insist("queries", ask).await?;
         Ok(numbered(list.query.iter().map(String::as_str), 0, most))
     }
 
@@ -202,7 +205,7 @@ impl Nodes<'_> {
             let prompt = prompt.clone();
             async move { self.words(Purpose::ANSWER, &key, prompt).await }.boxed()
         };
-        let (draft, is_cut_off) = self.insist(&Purpose::ANSWER, "answer", ask).await?;
+        let (draft, is_cut_off) = self.insist("answer", ask).await?;
         if is_linked {
             let Cleared { text, mut invented } = cleared(&draft, &state.sources_gathered);
             let mut restored = self.short_urls.restore(&text, &state.sources_gathered);

@@ -11,6 +11,7 @@ use foldback_llm::{ChatModel, ChatRequest, RetryPolicy, Sampling, StopReason};
 use futures::future::BoxFuture;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use tokio::time::{Instant, sleep_until};
 
 /// Stretches of a text and the numbers of their sources.
@@ -63,18 +64,18 @@ impl Nodes<'_> {
         S::read(&answer).map_err(|error| Trouble::Failed(error.to_string()))
     }
 
-    /// Asks for what the search cannot do without. If the answer that the journal holds is of no use, the model is
-    /// asked once more, under the next key: otherwise a resumed search would end as before without a request.
+    /// Asks for what the search cannot do without, while nothing else is asked. If the answer that the journal holds is
+    /// of no use, the model is asked once more, under the next key: otherwise a resumed search would end as before
+    /// without a request. A model that was asked now has had its turn, whether it answered or failed.
     pub(crate) async fn insist<'n, T>(
         &'n self,
-        purpose: &Purpose,
         key: &str,
         ask: impl Fn(String) -> BoxFuture<'n, Result<T, Trouble>> + Send,
     ) -> Result<T, Trouble> {
         let (mut named, mut number) = (key.to_owned(), 1);
         loop {
-            let is_known = self.run.has_answer(purpose, &named);
             let asked = ask(named).await;
+            let is_known = self.is_known.load(Ordering::Relaxed);
             if !is_known || !matches!(asked, Err(Trouble::Failed(_))) {
                 return asked;
             }
@@ -109,6 +110,7 @@ impl Nodes<'_> {
             .with_session(self.run.todo().to_string());
         let mut failures = 0;
         loop {
+            self.is_known.store(self.run.has_answer(&purpose, key), Ordering::Relaxed);
             let (purpose, request) = (purpose.clone(), request.clone());
             let asked = self.run.ask_model(model, purpose, key, request).await?;
             match asked {

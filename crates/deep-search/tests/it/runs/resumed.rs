@@ -7,7 +7,7 @@ use super::{
 use crate::script::running;
 use foldback_agent::{Executor, Journal, JournalError, MemoryJournal, Record};
 use foldback_deep_search::{Citing, DeepSearch, Passage};
-use foldback_llm::Answer;
+use foldback_llm::{Answer, ModelError, ModelErrorKind};
 use foldback_tool::{ToolError, Toolbox};
 use futures::future::BoxFuture;
 use std::sync::{Arc, Mutex};
@@ -115,4 +115,29 @@ async fn r12_an_answer_that_was_of_no_use_is_asked_for_again() {
     let (text, asked) = run(&[]).await;
     assert_eq!(text.as_deref(), Some("潮差三米。"));
     assert_eq!(asked, ["answer/answer-2"]);
+}
+
+/// R12: what the model was asked in this process is its one chance: a resumed search whose repair fails, or is of no
+/// use, asks no further question.
+#[tokio::test(start_paused = true)]
+async fn r12_a_resumed_search_asks_for_a_useless_answer_once() {
+    let refused = || ModelError::new(ModelErrorKind::Authentication, "no key").into();
+    let log = Arc::new(Log::default());
+    let run = async |repair: fn() -> Answer| {
+        let model = model(move |request| match node(request) {
+            "queries/queries" => Answer::text("无"),
+            _ => repair(),
+        });
+        let executor = Executor::new(Toolbox::default()).with_journal(log.clone());
+        let deep = DeepSearch::new(Library::new(two)).with_settings(plain());
+        let text = search(&Searcher { agent: running(&model, executor), deep }).await.text;
+        (text, nodes(&model))
+    };
+    // The first answer is kept, and what failed is not.
+    let (text, asked) = run(refused).await;
+    assert_eq!((text, asked.len()), (None, 2));
+    for repair in [refused, || Answer::text("还是无")] {
+        let (text, asked) = run(repair).await;
+        assert_eq!((text, asked), (None, vec!["queries/queries-repair".to_owned()]));
+    }
 }
