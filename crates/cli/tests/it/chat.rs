@@ -94,6 +94,38 @@ fn a_program_reads_the_events_of_each_turn() {
     assert_eq!(told, [json!(false), json!(true)], "{ran:?}");
 }
 
+/// Prices choose the policy of a new conversation; a continued one keeps it, whatever its prices are now.
+#[test]
+fn a_program_reads_whether_prices_choose_the_policy() {
+    let shell = Shell::new();
+    let prices = crate::last_said::priced(&shell, 1.0, 1_024);
+    let provider = Provider::new(vec![Provider::text("Yes.")]);
+    let policies = |flags: &[&str], lines: &str| {
+        let ran = say(&shell, &provider, &[&["--json"], flags].concat(), lines);
+        assert_eq!(ran.code, 0, "{ran:?}");
+        let told = ran.json_lines().into_iter().filter(|line| line["auto"].is_boolean());
+        told.map(|line| json!([line["policy"], line["auto"]])).collect::<Vec<_>>()
+    };
+    let (chosen, own) = ("foldback-cache-aware", "foldback");
+    assert_eq!(
+        policies(&["--settings", &prices, "--todo", "trip"], "/policy\nYes?\n"),
+        [json!([chosen, true])]
+    );
+    assert_eq!(
+        policies(&["--todo", "trip"], "/policy\n/policy full\n/policy\n/policy auto\n"),
+        [
+            json!([chosen, false]),
+            json!(["full", false]),
+            json!(["full", false]),
+            json!([own, true])
+        ]
+    );
+    assert_eq!(
+        policies(&["--todo", "new"], "/policy\n/policy foldback\n"),
+        [json!([own, true]), json!([own, false])]
+    );
+}
+
 /// A line that is no text is refused, and the conversation continues.
 #[test]
 fn a_line_that_is_not_utf_8_is_left_out() {

@@ -41,7 +41,7 @@ fn what_was_recorded_last_is_found_listed_and_loaded() {
 }
 
 /// The prices of a million tokens, and the shortest prefix that is cached.
-fn priced(shell: &Shell, read: f64, least: u64) -> String {
+pub(crate) fn priced(shell: &Shell, read: f64, least: u64) -> String {
     let prices = format!("input = 10.0, output = 10.0, cached_read = {read}, cached_write = 10.0");
     let model = format!(
         "provider = \"openai\"\ntoken_prices = {{ {prices} }}\nleast_cached_tokens = {least}\n"
