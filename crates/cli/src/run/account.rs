@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 pub(crate) struct Account {
     /// How often the model answered.
     pub(crate) calls: u64,
-    /// Its tokens, as its provider counts them, or estimated if a limit depends on them and it does not.
+    /// Its tokens, as its provider counts them. Once the run has ended, they are estimated if a limit depends on them
+    /// and the provider does not count.
     pub(crate) usage: Usage,
     /// Their cost, if the prices are known.
     pub(crate) cost: Option<f64>,
