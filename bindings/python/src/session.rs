@@ -114,9 +114,9 @@ impl Session {
             if open.tree.is_none() {
                 open.tree = Some(ConversationTree::open(&open.store, open.session.todo())?);
             }
-            let Open { store, session, tree } = open;
-            if given.is_empty() && store.len(session.todo())? < session.len() {
-                // It was forgotten and begun anew.
+            let Open { session, tree, .. } = open;
+            if given.is_empty() && session.is_forgotten()? {
+                // Its error says so, as that of recording something new does.
                 session.refresh()?;
             }
             let tree =

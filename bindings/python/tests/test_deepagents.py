@@ -448,13 +448,13 @@ def test_py2_a_forgotten_conversation_begins_anew() -> None:
     assert recorded(memory, "t") == said(state)
 
 
-@pytest.mark.parametrize("begun", [False, True])
-def test_py2_a_forgotten_conversation_begins_anew_without_a_new_message(begun: bool) -> None:
+@pytest.mark.parametrize("begun", [0, 1, 2, 3])
+def test_py2_a_forgotten_conversation_begins_anew_without_a_new_message(begun: int) -> None:
     memory, messages = BlockMemory(), [HumanMessage("涨潮是几点？"), AIMessage("06:12.")]
     memory.view(messages, "t")
     memory.memory.forget("t")
-    if begun:
-        memory.memory.session("t").record({"role": "user", "content": "Another beginning."})
+    for n in range(begun):
+        memory.memory.session("t").record({"role": "user", "content": f"Another beginning {n}."})
     assert said({"messages": memory.view(messages, "t").messages})[-2:] == said({"messages": messages})
     assert recorded(memory, "t")[-2:] == said({"messages": messages})
 

@@ -180,14 +180,21 @@ impl Session {
     /// # Errors
     /// When the todo was forgotten meanwhile, or the store fails.
     pub fn refresh(&mut self) -> Result<(), Error> {
-        let current = self.memory.registry.find(self.todo.id())?;
-        if current.as_ref() != Some(&self.todo) {
+        if self.is_forgotten()? {
             return Err(Failure::NoTodo(self.todo().clone()).into());
         }
         self.live = Live::load(&self.memory, &self.todo)?;
         self.hints.take();
         self.aside.clear();
         Ok(())
+    }
+
+    /// Returns whether the todo was forgotten meanwhile, even if another one has its name now.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn is_forgotten(&self) -> Result<bool, Error> {
+        Ok(self.memory.registry.find(self.todo.id())?.as_ref() != Some(&self.todo))
     }
 
     /// Returns the verified bytes of a payload of this todo.

@@ -105,11 +105,18 @@ fn pg2_a_writer_of_a_forgotten_todo_is_refused() {
         session.close(Close::End).unwrap();
     }
     session.record(Message::user("三")).unwrap();
+    assert!(!session.is_forgotten().unwrap());
     other.maintenance().forget(&id).unwrap();
     let closed = session.close(Close::End).unwrap_err();
     assert_eq!(closed.kind(), ErrorKind::NotFound, "{closed}");
     let recorded = session.record(Message::user("四")).unwrap_err();
     assert_eq!(recorded.kind(), ErrorKind::NotFound, "{recorded}");
+    // Also once another one of the same name is as long.
+    let mut anew = other.session(&id).unwrap();
+    while anew.len() < session.len() {
+        anew.record(Message::user("另一个")).unwrap();
+    }
+    assert!(session.is_forgotten().unwrap() && !anew.is_forgotten().unwrap());
 }
 
 /// LV9, LV6: what was loaded from another todo is found and loaded in the own one once the other is gone. What was loaded
