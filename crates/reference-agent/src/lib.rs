@@ -58,7 +58,7 @@ pub use flow_executor::FlowExecutor;
 pub use ready_agent::ReadyAgent;
 pub use reference_agent::ReferenceAgent;
 pub use strategies::{STRATEGIES, strategy_name};
-pub use tool_families::check_tool_families;
+pub use tool_families::{BUILT_IN, check_tool_families};
 
 pub use foldback;
 pub use foldback_agent as agent;

@@ -15,7 +15,7 @@ pub(crate) struct ToolFamilies {
 
 /// The built-in tools of a reference agent, which it has if they are permitted and have something to work
 /// with.
-pub(crate) const BUILT_IN: [&str; 13] = [
+pub const BUILT_IN: &[&str] = &[
     "ask_person",
     "delegate",
     "file_edit",

@@ -6,7 +6,7 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use foldback_agent::{CallForm, ReactSettings};
 use foldback_llm::{AllowedTools, ToolChoice};
-use foldback_reference_agent::{ReferenceAgentError, check_tool_families};
+use foldback_reference_agent::BUILT_IN;
 use serde::{Deserialize, Serialize};
 
 /// How a run works step by step.
@@ -98,9 +98,9 @@ impl StepSettings {
         let choice = self.choice();
         if choice.must_call() && !self.terminate {
             let name = self.tool_choice.as_deref().unwrap_or_default();
-            if let (ToolChoice::Allowed(_), Err(ReferenceAgentError::ToolFamily { known, .. })) =
-                (&choice, check_tool_families([name]))
-            {
+            let is_named = matches!(choice, ToolChoice::Allowed(_));
+            if is_named && name != TERMINATE && !BUILT_IN.contains(&name) {
+                let known = BUILT_IN.join(", ");
                 return Err(CliError::Usage(format!(
                     "--tool-choice {name}: no built-in tool has this name, only {known}; a tool of the memory or of a \
                      server needs --terminate"
@@ -203,15 +203,20 @@ mod tests {
             (allowed.names, allowed.required),
             (vec!["file_read".into(), "terminate".into()], true)
         );
-        for choice in ["required", "file_read"] {
+        for choice in ["required", "file_read", "terminate"] {
             let error = react(choice, false).unwrap_err().to_string();
             assert!(
                 error.starts_with(&format!("--tool-choice {choice} needs --terminate")),
                 "{error}"
             );
         }
-        let error = react("file_raed", false).unwrap_err().to_string();
-        let told = "--tool-choice file_raed: no built-in tool has this name, only ask_person, ";
-        assert!(error.starts_with(told) && error.contains("file_read"), "{error}");
+        // A family is not the name of a tool.
+        for choice in ["file_raed", "file"] {
+            let error = react(choice, false).unwrap_err().to_string();
+            let told = format!(
+                "--tool-choice {choice}: no built-in tool has this name, only ask_person, "
+            );
+            assert!(error.starts_with(&told) && error.contains("file_read"), "{error}");
+        }
     }
 }
