@@ -244,7 +244,10 @@ impl ServerHandler for MemoryServer {
             return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method, None));
         };
         let arguments = arguments(params.get("arguments").unwrap_or(&Value::Null));
-        let mut result = ServerResult::from(self.call(tool, arguments, None, &context).await?);
+        let responses = params.get("inputResponses").cloned();
+        let responses = responses.and_then(|given| serde_json::from_value(given).ok());
+        let answer = self.call(tool, arguments, responses.as_ref(), &context).await?;
+        let mut result = ServerResult::from(answer);
         // Only newer protocols know a type of results, and they take a result without one for complete.
         result.strip_result_type_for_legacy_peer();
         serde_json::to_value(result)

@@ -182,10 +182,10 @@ async fn rc3_roots_come_with_the_call_where_the_protocol_is_newer() {
     let folder = folder.path().canonicalize().unwrap();
     work_in(&memory, "trip", &folder);
     let mut wire = Wire::connect(server(&memory, Scope::roots()));
-    let params = |responses: Value| {
+    let params = |arguments: &Value, responses: Value| {
         let mut params = json!({
             "name": "search_block",
-            "arguments": {"query": "ferry"},
+            "arguments": arguments,
             "_meta": {
                 "io.modelcontextprotocol/protocolVersion": "2026-07-28",
                 "io.modelcontextprotocol/clientInfo": {"name": "wire", "version": "1"},
@@ -197,12 +197,15 @@ async fn rc3_roots_come_with_the_call_where_the_protocol_is_newer() {
         }
         params
     };
-    for _ in 0..2 {
-        let asked = wire.request("tools/call", params(Value::Null)).await["result"].clone();
+    let query = json!({"query": "ferry"});
+    // Some clients send the arguments as a text.
+    for arguments in [&query, &query, &json!(query.to_string())] {
+        let asked = params(arguments, Value::Null);
+        let asked = wire.request("tools/call", asked).await["result"].clone();
         assert_eq!(asked["resultType"], "input_required", "{asked}");
         assert_eq!(asked["inputRequests"]["roots"]["method"], "roots/list");
         let roots = json!({"roots": {"roots": [{"uri": uri(&folder)}]}});
-        let answer = wire.request("tools/call", params(roots)).await["result"].clone();
+        let answer = wire.request("tools/call", params(arguments, roots)).await["result"].clone();
         assert!(
             answer["content"][0]["text"].as_str().unwrap().contains("ferry of trip"),
             "{answer}"
