@@ -35,7 +35,9 @@ pub(crate) fn read(line: &mut [u8]) -> Vec<Read> {
         Ok(value) => vec![message(value)],
         Err(error) => {
             let what = format!("the message is not JSON in UTF-8: {error}");
-            vec![refused(line, line, ErrorData::parse_error(what, None))]
+            let mut braces = Braces::default();
+            braces.read(line);
+            vec![refused(line, line, &braces, ErrorData::parse_error(what, None))]
         }
     }
 }
@@ -56,10 +58,41 @@ fn message(value: Value) -> Read {
     }
 }
 
+/// The braces of a line, outside its texts.
+#[derive(Default)]
+pub(crate) struct Braces {
+    open: i64,
+    in_text: bool,
+    is_escaped: bool,
+}
+
+impl Braces {
+    /// Counts those of the next part of the line.
+    pub(crate) fn read(&mut self, part: &[u8]) {
+        for byte in part {
+            match byte {
+                _ if self.is_escaped => self.is_escaped = false,
+                b'\\' => self.is_escaped = self.in_text,
+                b'"' => self.in_text = !self.in_text,
+                b'{' if !self.in_text => self.open += 1,
+                b'}' if !self.in_text => self.open -= 1,
+                _ => {}
+            }
+        }
+    }
+
+    /// Returns whether each that was opened was closed: the line was not cut off.
+    fn fit(&self) -> bool {
+        self.open == 0 && !self.in_text
+    }
+}
+
 /// Refuses a line that begins and ends in this way, under the id of its request if that can be read.
-pub(crate) fn refused(head: &[u8], tail: &[u8], why: ErrorData) -> Read {
+pub(crate) fn refused(head: &[u8], tail: &[u8], braces: &Braces, why: ErrorData) -> Read {
     let head = String::from_utf8_lossy(head.get(..EDGE).unwrap_or(head));
     let tail = tail.get(tail.len().saturating_sub(EDGE)..).unwrap_or(tail);
+    // The end of a line that was cut off may be that of an object in it.
+    let tail = if braces.fit() { tail } else { &[] };
     let id = id(&head, &String::from_utf8_lossy(tail));
     Read::Refused(Box::new(ServerJsonRpcMessage::error(why, id)))
 }
@@ -143,5 +176,20 @@ mod tests {
             assert_eq!(found(call, tail), None, "{tail}");
         }
         assert_eq!(found(r#"{"result": {"params": 0"#, r#"}, "id": 4}"#), None, "a response");
+    }
+    #[test]
+    fn rc1_the_id_of_an_object_in_a_line_that_was_cut_off_is_not_its_own() {
+        for (line, id) in [
+            (r#"{"method":"x","params":{"id":3}"#, None),
+            (r#"{"method":"x","params":{"a":"杭 } \" {","id":3}"#, None),
+            (r#"{"method":"x","params":{"a":"}}","id":3"#, None),
+            (r#"{"id":7,"method":"x","params":{"id":3}"#, Some("7")),
+            (r#"{"method":"x","params":{"a":"{ \x \" 杭","id":3},"id":7}"#, Some("7")),
+        ] {
+            let read = read(&mut line.as_bytes().to_vec()).remove(0);
+            let Read::Refused(answer) = read else { panic!("{line}: {read:?}") };
+            let ServerJsonRpcMessage::Error(answer) = *answer else { panic!("{line}") };
+            assert_eq!(answer.id.map(|id| id.to_string()).as_deref(), id, "{line}");
+        }
     }
 }

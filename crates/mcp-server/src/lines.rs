@@ -1,6 +1,6 @@
 //! A client's messages, each a line. A line that cannot be read is answered, so that no client waits for ever.
 
-use crate::line::{self, EDGE, Read};
+use crate::line::{self, Braces, EDGE, Read};
 use crate::turn::Turns;
 use rmcp::model::{ClientJsonRpcMessage, ErrorData, ServerJsonRpcMessage};
 use rmcp::service::RoleServer;
@@ -91,14 +91,20 @@ async fn too_long<R: AsyncRead + Unpin>(
     mut line: Vec<u8>,
 ) -> io::Result<Read> {
     let head = line.get(..EDGE).unwrap_or_default().to_vec();
-    while !line.ends_with(b"\n") {
+    let (mut braces, mut known) = (Braces::default(), 0);
+    loop {
+        braces.read(line.get(known..).unwrap_or_default());
+        if line.ends_with(b"\n") {
+            break;
+        }
         line.drain(..line.len().saturating_sub(EDGE));
+        known = line.len();
         if input.take(LIMIT).read_until(b'\n', &mut line).await? == 0 {
             break;
         }
     }
     let what = format!("the message is longer than {} MiB", LIMIT >> 20);
-    Ok(line::refused(&head, &line, ErrorData::invalid_request(what, None)))
+    Ok(line::refused(&head, &line, &braces, ErrorData::invalid_request(what, None)))
 }
 
 /// Writes a message as a line.
