@@ -189,7 +189,7 @@ impl BlockText {
     /// Returns where in the whole text this byte of a message is.
     pub(crate) fn place(&self, at: usize, byte: usize) -> Position {
         let text = self.messages.get(at).map_or("", |(_, message)| message.text());
-        let before = text.get(..byte).unwrap_or(text);
+        let before = text.get(..text.floor_char_boundary(byte)).unwrap_or(text);
         let feeds = before.matches('\n').count() as u64;
         let skip = before.len() - before.rfind('\n').map_or(0, |feed| feed + 1);
         Position { line: self.firsts.get(at).map_or(1, |first| first + feeds), skip: skip as u64 }

@@ -124,6 +124,20 @@ fn tl3_what_is_not_text_is_not_called_whole() {
     }
 }
 
+/// TL1: what comes before a part of a long line ends in that line, also where characters are several bytes long.
+#[test]
+fn tl1_what_comes_before_a_part_of_a_line_ends_in_that_line() {
+    let library = Library::new();
+    let todo = library.todo("t1");
+    let line = "港口的潮汐数据".repeat(600);
+    let text = format!("{line}船闸重复计费{line}\n{line}\n{line}");
+    library.block_of(&todo, vec![Message::user(&text)]);
+    let found = library.run(&todo, "search_block", r#"{"query": "船闸重复计费", "k": 1}"#).text;
+    assert!(found.contains("船闸重复计费"), "{found}");
+    let (named, _) = found.split_once("} shows what comes before]").unwrap();
+    assert!(named.ends_with(r#""lines": "1-1""#), "{named}");
+}
+
 /// BS3: a place behind the end of a line is an error that says how long the line is, with or without a pattern.
 #[test]
 fn bs3_a_place_behind_the_end_of_a_line_is_an_error() {
