@@ -213,6 +213,38 @@ fn pg13_a_search_after_commits_takes_few_round_trips() {
     }
 }
 
+/// PG13: the references that open messages quote are looked up at once, with one round trip more.
+#[test]
+fn pg13_quoted_references_take_one_round_trip() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::new(foldback::kv::memory());
+    let memory = seldom_indexed(server.clone(), dir.path(), true);
+    let quay = todo("quay");
+    let mut session = memory.session(&quay).unwrap();
+    for n in 0..40 {
+        let call = ToolCall::new(&format!("c{n}"), "log", "{}");
+        let log = format!("潮位 {n} 米\n").repeat(2_000);
+        let result = Message::tool_result(&call.id, &log);
+        session.record_all(vec![Message::calls("", vec![call]), result]).unwrap();
+        session.close(Close::Switch).unwrap();
+    }
+    let blocks = memory.blocks(&quay, 0, 99).unwrap();
+    let stored: Vec<String> = blocks.into_iter().flat_map(|block| block.header.data_ids).collect();
+    assert_eq!(stored.len(), 40);
+    let said = format!("The crane 起重机 is in {} or store://9-zzzz.", stored.join(", "));
+    session.record(Message::user(&said)).unwrap();
+    let request = SearchRequest::new("crane 起重机").k(1);
+    memory.search(&quay, &request).unwrap();
+    for word in ["潮汐", "渡轮"] {
+        session.record(Message::user(&format!("The crane 起重机 of {word}"))).unwrap();
+        server.take();
+        let found = memory.search(&quay, &request).unwrap().hits;
+        let asked = server.take();
+        assert_eq!(found[0].block.header.data_ids, stored);
+        assert!(asked <= 5, "asked {asked} times");
+    }
+}
+
 /// PG13: whether messages must be embedded again is asked for many of them at once.
 #[test]
 fn pg13_the_progress_of_embedding_takes_few_round_trips() {

@@ -16,6 +16,7 @@ use crate::{BackendConfig, Error, Excerpt, Fault, Meta, PayloadPlace, Pending, P
 use foldback_core::PayloadRef;
 use foldback_kv::{Key, Kv, Mode, Space, Todo};
 use packed::unpack;
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::ops::Range;
 use std::path::PathBuf;
@@ -125,6 +126,36 @@ impl BackendStore {
             }
         }
         Ok(metas)
+    }
+
+    /// Returns the payloads with these numbers, ascending, which are read at once. One that does not exist or whose record
+    /// is damaged is left out.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn metas_of(
+        &self,
+        todo: &Todo,
+        numbers: impl IntoIterator<Item = u64>,
+    ) -> Result<Vec<Meta>, Error> {
+        let numbers: BTreeSet<u64> = numbers.into_iter().collect();
+        let numbers: Vec<u64> = numbers.range(1..Key::N_END).copied().collect();
+        if numbers.is_empty() {
+            return Ok(Vec::new());
+        }
+        match self.kv.get_each(Space::Payload, todo.no(), &numbers) {
+            Ok(found) => {
+                let found = numbers.into_iter().zip(found);
+                Ok(found.filter_map(|(n, value)| Meta::read(n, &value?).ok()).collect())
+            }
+            // It names only one of those that are damaged.
+            Err(foldback_kv::Error::Corrupt { .. }) => {
+                let each = numbers.into_iter().map(|n| self.find(todo, n));
+                let each = each.filter(|found| !matches!(found, Err(Error::Corrupt { .. })));
+                each.filter_map(Result::transpose).collect()
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Returns all bytes of a payload.

@@ -5,10 +5,12 @@ use crate::live::Open;
 use crate::memory::Shared;
 use crate::recovery::readable;
 use crate::{Error, ErrorKind, Memory, texts};
+use foldback_backend_store::Pending;
 use foldback_blockstore::{OpenMessages, ReadMessage, Searcher};
 use foldback_chunker::{Described, describe};
 use foldback_core::{Block, BlockHeader, BlockId, CloseReason, Timestamp, TodoId};
 use foldback_kv::Todo;
+use std::cell::RefCell;
 use std::sync::Arc;
 
 impl Memory {
@@ -45,8 +47,7 @@ impl Shared {
 
     fn describe_open(&self, todo: &Todo, open: OpenMessages) -> Result<Block, Error> {
         let messages = self.readable_open(todo, open.messages)?;
-        let leads = |name: &str| self.leads_to_payload(todo, None, name);
-        let header = header_of(open.id, &messages, &leads);
+        let header = self.header_of(todo, None, open.id, &messages)?;
         Ok(Block { header, range: open.range, close_reason: CloseReason::Open })
     }
 
@@ -70,23 +71,38 @@ impl Shared {
     pub(crate) fn searcher_with_open(&self, todo: &Todo) -> Result<Searcher, Error> {
         self.blocks.searcher_with_open(todo, |open| self.describe_open(todo, open))
     }
-}
 
-/// Describes these messages as a block with this id. `leads` says whether a reference can be loaded.
-pub(crate) fn header_of(
-    id: BlockId,
-    messages: &[Open],
-    leads: &dyn Fn(&str) -> bool,
-) -> BlockHeader {
-    let parts: Vec<_> = messages
-        .iter()
-        .map(|open| {
-            Described::new(&open.message, Timestamp(open.recorded_at))
-                .with_offloads(&open.offloads)
-                .with_recall(open.recall)
-        })
-        .collect();
-    describe(id, &parts, leads)
+    /// Describes these messages as a block with this id. The references in their texts are listed that can be loaded, or
+    /// can be when what is pending is committed.
+    pub(crate) fn header_of(
+        &self,
+        todo: &Todo,
+        pending: Option<&Pending>,
+        id: BlockId,
+        messages: &[Open],
+    ) -> Result<BlockHeader, Error> {
+        let parts: Vec<_> = messages
+            .iter()
+            .map(|open| {
+                Described::new(&open.message, Timestamp(open.recorded_at))
+                    .with_offloads(&open.offloads)
+                    .with_recall(open.recall)
+            })
+            .collect();
+        // Most texts name nothing. The names of those that do are looked up together.
+        let names = RefCell::new(Vec::new());
+        let note = |name: &str| {
+            names.borrow_mut().push(name.to_owned());
+            false
+        };
+        let header = describe(id.clone(), &parts, &note);
+        let names = names.into_inner();
+        if names.is_empty() {
+            return Ok(header);
+        }
+        let leading = self.leading_to_payloads(todo, pending, &names)?;
+        Ok(describe(id, &parts, &|name: &str| leading.contains(&name)))
+    }
 }
 
 #[cfg(test)]

@@ -6,7 +6,6 @@ use crate::error::Failure;
 use crate::holes::{large_parts, store_recall, store_with_holes};
 use crate::live::{Live, Open};
 use crate::message_vectors::{direction, vectors_of, vectors_of_each};
-use crate::open_block::header_of;
 use crate::{Error, Session, texts};
 use foldback_backend_store::{Pending, preview};
 use foldback_blockstore::{Commit, Error as BlockError, NewMessage};
@@ -343,8 +342,7 @@ impl Session {
             let rest = live.open.split_off(split);
             let body = std::mem::replace(&mut live.open, rest);
             let pending = draft.payloads.as_ref();
-            let leads = |name: &str| self.memory.leads_to_payload(&self.todo, pending, name);
-            let header = header_of(id.clone(), &body, &leads);
+            let header = self.memory.header_of(&self.todo, pending, id.clone(), &body)?;
             let block = Block { header, range: closed.range, close_reason: closed.reason };
             live.view.fold(&block);
             live.blocks += 1;

@@ -1,9 +1,9 @@
 //! Resolves references as seen from a todo.
 
 use super::record::lookup;
-use crate::Error;
 use crate::error::Failure;
 use crate::memory::Shared;
+use crate::{Error, ErrorKind};
 use foldback_backend_store::{Error as PayloadError, Pending};
 use foldback_blockstore::Error as BlockError;
 use foldback_core::{BlockId, PayloadRef, Reference};
@@ -36,18 +36,35 @@ impl Shared {
         }
     }
 
-    /// Returns whether a name in a text is that of a payload that the todo may load, or will hold when what is pending
-    /// is committed. One that cannot be looked up is not.
-    pub(crate) fn leads_to_payload(
+    /// Returns those of the names in a text that are of payloads which the todo may load, or will hold when what is
+    /// pending is committed. Those of its own are read at once. What is damaged leads nowhere.
+    pub(crate) fn leading_to_payloads<'a>(
         &self,
         todo: &Todo,
         pending: Option<&Pending>,
-        name: &str,
-    ) -> bool {
-        let Ok(reference) = Reference::parse_in(todo.id(), name) else { return false };
-        let Reference::Payload { n, check, .. } = &reference else { return false };
-        let new = pending.filter(|_| reference.todo() == todo.id()).and_then(|new| new.meta(*n));
-        new.is_some_and(|meta| meta.check == *check) || self.locate(todo, &reference).is_ok()
+        names: &'a [String],
+    ) -> Result<Vec<&'a str>, Error> {
+        let (mut own, mut leading) = (Vec::new(), Vec::new());
+        for name in names {
+            let Ok(reference) = Reference::parse_in(todo.id(), name) else { continue };
+            let Reference::Payload { n, check, .. } = &reference else { continue };
+            if reference.todo() == todo.id() {
+                own.push((name, *n, *check));
+                continue;
+            }
+            match self.find_granted(todo, &reference) {
+                Ok(None) => {}
+                Err(error) if error.kind() == ErrorKind::Corrupt => {}
+                found => leading.extend(found?.map(|_| name.as_str())),
+            }
+        }
+        let stored = self.payloads.metas_of(todo, own.iter().map(|(_, n, _)| *n))?;
+        leading.extend(own.iter().filter_map(|(name, n, check)| {
+            let new = || pending.and_then(|new| new.meta(*n));
+            let meta = stored.iter().find(|meta| meta.n == *n).or_else(new)?;
+            (meta.check == *check).then_some(name.as_str())
+        }));
+        Ok(leading)
     }
 
     /// Returns whether the todo holds what a reference into it names.

@@ -162,3 +162,33 @@ fn lv6_lv9_what_another_todo_said_is_kept_as_what_was_said_here() {
     let passage = &memory.recall(&id("parent"), "load", r#"{"ref": "b_parent_001"}"#).unwrap();
     assert!(passage.text.contains("苍鹭在水位计"), "{}", passage.text);
 }
+
+/// MD1: a block does not close while the server cannot say which references lead to something: its header would lack
+/// them for ever.
+#[test]
+fn md1_no_block_closes_while_its_references_cannot_be_looked_up() {
+    let kv = Cut::new(foldback_kv::memory());
+    let memory = Memory::open_on(kv.clone(), None, Options::default()).unwrap();
+    let [plan, research] = ["plan", "research"].map(|id| TodoId::new(id).unwrap());
+    let stored = |todo: &TodoId| {
+        let call = ToolCall::new("c", "read", "{}");
+        let log = Message::tool_result(&call.id, &"潮位 3.2 米\n".repeat(2_000));
+        let mut session = memory.session(todo).unwrap();
+        session.record_all(vec![Message::calls("", vec![call]), log]).unwrap();
+        session.close(Close::Switch).unwrap();
+        memory.blocks(todo, 0, 1).unwrap().remove(0).header.data_ids.remove(0)
+    };
+    let (own, other) = (stored(&plan), stored(&research));
+    let granted = Reference::parse_in(&research, &other).unwrap();
+    memory.grants().grant(&research, &plan, std::slice::from_ref(&granted)).unwrap();
+    for name in [own, granted.to_string()] {
+        let mut session = memory.session(&plan).unwrap();
+        session.record(Message::user(&format!("潮位在 {name} 里"))).unwrap();
+        kv.is_cut.store(true, Ordering::Relaxed);
+        let error = session.close(Close::Switch).unwrap_err();
+        kv.is_cut.store(false, Ordering::Relaxed);
+        assert!(error.to_string().contains("cut off"), "{error}");
+        assert_eq!(session.close(Close::Switch).unwrap().len(), 1);
+        assert_eq!(session.last_closed().last().unwrap().0.header.data_ids, [name]);
+    }
+}
