@@ -11,13 +11,12 @@ use std::ops::Range;
 
 /// What a todo has in records that are the same in every store. The last range is the state of its vectors; the rest of
 /// that space is a copy of the index, which is made again.
-const RECORDS: [(Space, Range<u64>); 9] = [
+const RECORDS: [(Space, Range<u64>); 8] = [
     (Space::Todo, 0..Key::N_END),
     (Space::Message, 0..Key::N_END),
     (Space::Block, 0..Key::N_END),
     (Space::Vector, 0..Key::N_END),
     (Space::Session, 0..Key::N_END),
-    (Space::File, 0..Key::N_END),
     (Space::Plan, 0..Key::N_END),
     (Space::Sent, 0..Key::N_END),
     (Space::Index, 0..1),
