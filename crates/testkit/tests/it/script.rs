@@ -104,7 +104,7 @@ fn mistakes_are_named_with_their_line() {
         ("@soon", "this is not a time"),
         ("user: [big x]", "[big needs a number"),
         ("json: {}", "has the key \"role\""),
-        ("user: a\n!later", "!later is no message"),
+        ("user: a\n!later", "!later is not a message"),
     ] {
         let panic = std::panic::catch_unwind(|| transcript(text)).unwrap_err();
         let said = panic.downcast_ref::<String>().unwrap();
