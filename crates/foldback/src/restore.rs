@@ -118,6 +118,14 @@ fn of_attempt(attempt: u64) -> Expect {
     Expect { todo: ATTEMPTS, head: attempt, next: attempt }
 }
 
+/// Returns an error if a later attempt has begun.
+fn check_attempt(target: &Shared, attempt: u64) -> Result<(), Error> {
+    match target.kv.head(ATTEMPTS)? == attempt {
+        true => Ok(()),
+        false => Err(Failure::FilledTwice.into()),
+    }
+}
+
 /// Returns the error of a write that another attempt has come before.
 fn filled_twice(error: KvError) -> Error {
     match error.is_conflict() {
@@ -168,13 +176,6 @@ impl Restore<'_> {
         Ok(restored)
     }
 
-    fn check_attempt(&self) -> Result<(), Error> {
-        match self.target.shared.kv.head(ATTEMPTS)? == self.attempt {
-            true => Ok(()),
-            false => Err(Failure::FilledTwice.into()),
-        }
-    }
-
     /// Copies todos, several at once. Returns each that was not forgotten meanwhile, with the number of its messages.
     fn copy(&self, todos: &[(Todo, Vec<u8>)]) -> Result<Vec<(Todo, u64)>, Error> {
         let (next, has_failed) = (AtomicUsize::new(0), AtomicBool::new(false));
@@ -185,7 +186,7 @@ impl Restore<'_> {
                 let Some((todo, _)) = next else { break };
                 let (source, target, attempt) = (self.source, self.target, self.attempt);
                 let copy = TodoCopy { source, target, todo, attempt };
-                match self.check_attempt().and_then(|()| copy.run()) {
+                match copy.run() {
                     Ok(messages) => copied.extend(messages.map(|count| (todo.clone(), count))),
                     Err(error) => {
                         has_failed.store(true, Ordering::Relaxed);

@@ -177,6 +177,7 @@ mod tests {
         }
         assert_eq!(found(r#"{"result": {"params": 0"#, r#"}, "id": 4}"#), None, "a response");
     }
+
     #[test]
     fn rc1_the_id_of_an_object_in_a_line_that_was_cut_off_is_not_its_own() {
         for (line, id) in [

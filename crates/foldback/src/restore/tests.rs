@@ -1,5 +1,6 @@
 //! A store that was filled from another one holds the same, and is not used before it does.
 
+use super::TodoCopy;
 use crate::{
     Close, EncryptionKey, Engine, ErrorKind, Memory, NewSent, Options, Restored, SearchRequest,
 };
@@ -227,4 +228,20 @@ fn pg14_others_do_not_get_between() {
     let memory = Memory::open(&target, options).unwrap();
     assert_eq!(contents(&memory), contents(&sound));
     assert_eq!(memory.maintenance().doctor().unwrap().findings, [""; 0]);
+}
+
+/// PG14: an attempt that meets what a later one has written leaves it alone.
+#[test]
+fn pg14_an_earlier_attempt_removes_nothing_of_a_later_one() {
+    let dirs = tempfile::tempdir().unwrap();
+    let [sound, _] = sound_and_damaged(dirs.path());
+    let other = Memory::in_memory(Options::default()).unwrap();
+    other.session(&id("trip")).unwrap().record(Message::user("Another trip.")).unwrap();
+    let target = dirs.path().join("target");
+    restore(&target, Options::default(), &sound).unwrap();
+    let memory = Memory::open(&target, Options::default()).unwrap();
+    let todo = other.find(&id("trip")).unwrap();
+    let copy = TodoCopy { source: &other.shared, target: &memory, todo: &todo, attempt: 1 };
+    assert_eq!(copy.run().unwrap_err().kind(), ErrorKind::Conflict);
+    assert_eq!(contents(&memory), contents(&sound));
 }

@@ -1,5 +1,6 @@
 //! The copy of one todo.
 
+use super::check_attempt;
 use crate::error::Failure;
 use crate::grants;
 use crate::memory::Shared;
@@ -60,6 +61,8 @@ impl TodoCopy<'_> {
     /// Copies it, and returns the number of its messages; `None` if it was forgotten meanwhile.
     pub(super) fn run(&self) -> Result<Option<u64>, Error> {
         for _ in 0..MOST_TRIES {
+            // What a later attempt has written stays.
+            check_attempt(&self.target.shared, self.attempt)?;
             match self.once() {
                 Ok(None) => remove_contents(&self.target.shared, self.todo)?,
                 // The rest of an earlier attempt, which ends with its next write.
