@@ -4,7 +4,9 @@ mod copy;
 
 use crate::{Batch, Delete, Error, Expect, FORGOTTEN_HEAD, Key, Kv, Space, retry};
 use foldback_core::TodoId;
+use parking_lot::Mutex;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A todo that exists in a store. Only a [`Registry`] creates one, so that no record can be read
 /// without the todo's id.
@@ -38,7 +40,13 @@ pub struct Registry {
     kv: Arc<dyn Kv>,
     /// How many todos there may be.
     most: Option<u32>,
+    /// Held by the thread that is creating a todo. All new todos change one head, so that threads without turns would
+    /// refuse each other most of the time.
+    turn: Arc<Mutex<()>>,
 }
+
+/// A turn is not waited for longer than this, because a store that does not answer holds up every thread by itself.
+const TURN: Duration = Duration::from_secs(1);
 
 /// The registry's own records are keyed by this number; its head counts the todos ever created.
 pub(crate) const REGISTRY: u32 = 0;
@@ -50,7 +58,7 @@ impl Registry {
     /// Returns the registry of this store.
     #[must_use]
     pub fn new(kv: Arc<dyn Kv>) -> Self {
-        Self { kv, most: None }
+        Self { kv, most: None, turn: Arc::default() }
     }
 
     /// Sets how many todos there may be; `None`, the default, for any number. Those that were forgotten do not count.
@@ -90,11 +98,16 @@ impl Registry {
         info: &[u8],
         begin: impl Fn(u32) -> Vec<(Key, Vec<u8>)>,
     ) -> Result<Todo, Error> {
+        if let Some(todo) = self.find(id)? {
+            return Ok(todo);
+        }
+        let _turn = self.turn.try_lock_for(TURN);
         // Another process may create a todo meanwhile, perhaps the same one.
         retry(|| {
             let head = self.kv.head(REGISTRY)?;
-            if let Some(todo) = self.find(id)? {
-                return Ok(todo);
+            let mut names = self.names(id)?;
+            if let Some(todo) = names.iter().find(|todo| todo.id == *id) {
+                return Ok(todo.clone());
             }
             if let Some(most) = self.most
                 && head >= u64::from(most)
@@ -105,7 +118,6 @@ impl Registry {
             // The greatest number that fits a key limits the todos of a store.
             let no = u32::try_from(head + 1).unwrap_or(u32::MAX);
             let todo = Todo { no, id: id.clone() };
-            let mut names = self.names(id)?;
             names.push(todo.clone());
             let mut put = begin(no);
             put.extend([

@@ -4,7 +4,7 @@ use super::*;
 use crate::{Engine, Finding, Mode};
 use std::ops::Range;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 fn registry() -> Registry {
     let dir = tempfile::tempdir().unwrap();
@@ -91,22 +91,35 @@ fn a_number_is_never_given_out_again() {
     assert_eq!(registry.list(again.no(), 10).unwrap().len(), 1);
 }
 
-/// A store in which another process makes a todo right before the first commit.
-struct Overtaken {
+/// A store in which another process may create a todo right before the first commit.
+struct Contested {
     kv: Arc<dyn Kv>,
-    id: TodoId,
-    is_made: AtomicBool,
+    overtaken_by: Mutex<Option<TodoId>>,
+    /// The commits that came too late.
+    conflicts: AtomicUsize,
 }
 
-impl Kv for Overtaken {
+impl Contested {
+    fn new(kv: Arc<dyn Kv>, overtaken_by: Option<TodoId>) -> Self {
+        Self { kv, overtaken_by: Mutex::new(overtaken_by), conflicts: AtomicUsize::new(0) }
+    }
+}
+
+impl Kv for Contested {
     fn commit(&self, batch: Batch) -> Result<(), Error> {
-        if !self.is_made.swap(true, Ordering::Relaxed) {
-            Registry::new(self.kv.clone()).create(&self.id, b"")?;
+        if let Some(id) = self.overtaken_by.lock().take() {
+            Registry::new(self.kv.clone()).create(&id, b"")?;
         }
-        self.kv.commit(batch)
+        let committed = self.kv.commit(batch);
+        let is_late = matches!(committed, Err(Error::Conflict { .. }));
+        self.conflicts.fetch_add(usize::from(is_late), Ordering::Relaxed);
+        committed
     }
     fn head(&self, todo: u32) -> Result<u64, Error> {
-        self.kv.head(todo)
+        let head = self.kv.head(todo);
+        // Long enough for another thread to commit.
+        std::thread::sleep(Duration::from_millis(1));
+        head
     }
     fn get(&self, key: Key) -> Result<Option<Vec<u8>>, Error> {
         self.kv.get(key)
@@ -144,8 +157,27 @@ fn pg2_forgetting_twice_spares_a_new_todo_of_the_same_name() {
     let registry = Registry::new(kv.clone());
     let old = registry.create(&id, b"").unwrap();
     registry.remove(&old, Vec::new()).unwrap();
-    let second = Overtaken { kv, id: id.clone(), is_made: AtomicBool::new(false) };
+    let second = Contested::new(kv, Some(id.clone()));
     Registry::new(Arc::new(second)).remove(&old, Vec::new()).unwrap();
     let new = registry.find(&id).unwrap().expect("the new todo is found by its name");
     assert_eq!(registry.list(0, 9).unwrap(), [new]);
+}
+
+/// Threads that create todos at once take turns instead of refusing each other's commits.
+#[test]
+fn threads_that_create_todos_take_turns() {
+    let kv = Arc::new(Contested::new(crate::memory(), None));
+    let registry = Registry::new(kv.clone());
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let registry = registry.clone();
+            scope.spawn(move || {
+                for n in 0..8 {
+                    registry.create(&TodoId::new(&format!("{thread}-{n}")).unwrap(), b"").unwrap();
+                }
+            });
+        }
+    });
+    assert_eq!(registry.list(0, 99).unwrap().len(), 32);
+    assert_eq!(kv.conflicts.load(Ordering::Relaxed), 0);
 }
