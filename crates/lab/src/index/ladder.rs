@@ -14,7 +14,7 @@ use std::path::Path;
 use std::time::Instant;
 
 /// The number of blocks in a todo if there are many todos.
-pub(super) const FEW: u32 = 3;
+pub const BLOCKS_EACH: u32 = 3;
 /// The approximate number of messages in a block, and the number after the last one.
 const BLOCK: u32 = 4;
 const TAIL: u32 = 4;
@@ -51,7 +51,7 @@ pub const LADDER_NOTE: &str = "No graph over vectors is built: in a todo with en
 pub fn rungs(max: u32) -> Vec<Rung> {
     let steps = || (1..10).map(|power| 10_u32.pow(power)).take_while(move |step| *step <= max);
     let blocks = steps().map(|step| Rung { todos: 1, blocks_each: step });
-    blocks.chain(steps().map(|step| Rung { todos: step, blocks_each: FEW })).collect()
+    blocks.chain(steps().map(|step| Rung { todos: step, blocks_each: BLOCKS_EACH })).collect()
 }
 
 /// The figures of a store at one step of a ladder. Times are in milliseconds; what the system does not
@@ -300,7 +300,7 @@ mod tests {
     #[test]
     fn both_ladders_go_up_to_the_limit() {
         let of = |max| rungs(max).iter().map(|r| (r.todos, r.blocks_each)).collect::<Vec<_>>();
-        assert_eq!(of(100), [(1, 10), (1, 100), (10, FEW), (100, FEW)]);
+        assert_eq!(of(100), [(1, 10), (1, 100), (10, BLOCKS_EACH), (100, BLOCKS_EACH)]);
         assert_eq!(of(9), []);
         assert_eq!(of(99_999).len(), 8);
         assert_eq!(of(u32::MAX).len(), 18);

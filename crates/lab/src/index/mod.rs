@@ -35,7 +35,7 @@ pub use again::Again;
 pub use contest::{Standing, contest};
 pub use growth::{Growth, growth, growth_sheet};
 pub use ladder::{
-    LADDER_NOTE, Rung, Step, climb, ladder_counts, ladder_sheet, ladder_times, rungs,
+    BLOCKS_EACH, LADDER_NOTE, Rung, Step, climb, ladder_counts, ladder_sheet, ladder_times, rungs,
 };
 pub use load::{Load, Measured};
 pub use page::{contest_page, ladder_page};

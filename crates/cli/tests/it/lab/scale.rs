@@ -31,6 +31,8 @@ fn c1_the_ladders_of_a_database_are_climbed() {
     }
     // Two points are no slope.
     assert_eq!(measured["slopes"], serde_json::json!([]));
+    let ran = bench(&["--blocks", "0", "--todos", "10", "--blocks-each", "1"]);
+    assert_eq!(ran.json()["steps"][0]["blocks"], 10, "{ran:?}");
     let ran = bench(&["--store", "x"]);
     assert_eq!(ran.code, 2, "{ran:?}");
     let left =

@@ -9,7 +9,7 @@ mod schema;
 mod step;
 
 use super::again::Again;
-use super::ladder::{FEW, Rung};
+use super::ladder::Rung;
 use super::load::Measured;
 use foldback_bench::BenchError;
 use foldback_kv::Server;
@@ -22,12 +22,14 @@ pub use nodes::NodeLoad;
 /// A measurement of stores in a database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
-    /// Two ladders: up to this many blocks in one todo, and up to this many todos of three blocks each.
+    /// Two ladders: up to this many blocks in one todo, and up to this many todos of a few blocks each.
     Growth {
         /// The number of blocks at the top of the first ladder, at least 10.
         blocks: u32,
         /// The number of todos at the top of the second, at least 10.
         todos: u32,
+        /// The number of blocks in each of these todos.
+        blocks_each: u32,
     },
     /// One node beside two, with 1, 2, 4 ... threads on each.
     Nodes {
@@ -50,12 +52,12 @@ impl Scale {
         mut told: impl FnMut(&str),
     ) -> Result<Measured, BenchError> {
         match self {
-            Self::Growth { blocks, todos } => {
+            Self::Growth { blocks, todos, blocks_each } => {
                 let powers = |most: u32| {
                     (1..10).map(|power| 10_u32.pow(power)).take_while(move |step| *step <= most)
                 };
                 let blocks = powers(blocks).map(|blocks_each| Rung { todos: 1, blocks_each });
-                let todos = powers(todos).map(|todos| Rung { todos, blocks_each: FEW });
+                let todos = powers(todos).map(|todos| Rung { todos, blocks_each });
                 let mut steps = Vec::new();
                 for rung in blocks.chain(todos) {
                     let step = climb::climb(rung, server, again)?;

@@ -6,13 +6,13 @@ use crate::error::{CliError, Outcome};
 use crate::output::Output;
 use clap::Args;
 use foldback_kv::{Engine, Truth};
-use foldback_lab::index::{Again, Scale as Measurement, Task};
+use foldback_lab::index::{Again, BLOCKS_EACH, Scale as Measurement, Task};
 use std::ffi::OsString;
 
 /// Measure stores in a database: as they grow, and with two nodes
 ///
 /// Needs --engine postgres, and a role that may create schemas: each store is in a schema of its own, foldback_bench_...,
-/// which is removed at the end; after a killed run, drop it. Climbs two ladders, of blocks in one todo and of todos of three blocks, and reports at
+/// which is removed at the end; after a killed run, drop it. Climbs two ladders, of blocks in one todo and of todos of a few blocks, and reports at
 /// each step the times of an append, beside a commit of the server's own, and of a search; opening and the first search
 /// of a node with an empty folder; the bytes of each table; files and connections of a node. Below are the slopes of
 /// what grows.
@@ -24,7 +24,7 @@ use std::ffi::OsString;
 pub(crate) struct Scale {
     /// Measure one node beside two, with up to this many threads each
     #[arg(long, value_name = "THREADS", value_parser = clap::value_parser!(u32).range(1..=64),
-          conflicts_with_all = ["blocks", "todos"])]
+          conflicts_with_all = ["blocks", "todos", "blocks_each"])]
     nodes: Option<u32>,
 
     /// How long the nodes of each step work, in seconds
@@ -43,6 +43,10 @@ pub(crate) struct Scale {
     /// The number of todos in the last step of the second ladder; 0 for no such ladder
     #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(..=1_000_000))]
     todos: u32,
+
+    /// The number of blocks of each todo in the second ladder
+    #[arg(long, value_name = "N", default_value_t = BLOCKS_EACH, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    blocks_each: u32,
 
     /// What one node does, in a process of its own
     #[arg(long, value_name = "JSON", hide = true)]
@@ -81,7 +85,10 @@ impl Scale {
             Again::new(words.remove(0), words).with_env("FOLDBACK_POSTGRES_URL", server.url());
         let measurement = match self.nodes {
             Some(threads) => Measurement::Nodes { threads, seconds: self.seconds },
-            None => Measurement::Growth { blocks: self.blocks, todos: self.todos },
+            None => {
+                let Self { blocks, todos, blocks_each, .. } = self;
+                Measurement::Growth { blocks, todos, blocks_each }
+            }
         };
         let measured = measurement.measure(&server, &again, |line| out.note(line))?;
         measured.sheets.first().map_or(Ok(()), |sheet| self.outputs.write_csv(sheet))?;
