@@ -22,6 +22,7 @@
 
 mod code_file;
 mod codes;
+mod counted_terms;
 mod graph;
 mod manifest;
 mod reader;
@@ -41,6 +42,7 @@ pub(crate) use sealing::{Indexed, Sealing};
 pub(crate) use volume::VolumeWriter;
 pub(crate) use writer::{IndexWriter, Lock, index_error};
 
+use counted_terms::CountedTerms;
 use sealed_directory::SealedDirectory;
 use std::path::{Path, PathBuf};
 use tantivy::directory::MmapDirectory;
@@ -59,6 +61,12 @@ pub(crate) struct Folder {
     root: PathBuf,
     /// The key, if the store is encrypted.
     sealing: Option<Sealing>,
+}
+
+/// Lets an index take the terms of its documents apart.
+fn with_tokenizer(index: Index) -> Index {
+    index.tokenizers().register(CountedTerms::NAME, CountedTerms);
+    index
 }
 
 /// The depth of a volume of all todos: its own folder, `all`, `index`, and the store's.
@@ -80,18 +88,20 @@ impl Folder {
 
     /// Opens the existing index of tantivy.
     fn open_index(&self) -> tantivy::Result<Index> {
-        match &self.sealing {
+        let index = match &self.sealing {
             None => Index::open_in_dir(self.tantivy()),
             Some(sealing) => Index::open(self.sealed(sealing)?),
-        }
+        };
+        Ok(with_tokenizer(index?))
     }
 
     /// Creates a new index of tantivy.
     fn create_index(&self, schema: Schema) -> tantivy::Result<Index> {
-        match &self.sealing {
+        let index = match &self.sealing {
             None => Index::create_in_dir(self.tantivy(), schema),
             Some(sealing) => Index::create(self.sealed(sealing)?, schema, IndexSettings::default()),
-        }
+        };
+        Ok(with_tokenizer(index?))
     }
 
     fn sealed(&self, sealing: &Sealing) -> tantivy::Result<SealedDirectory> {

@@ -7,7 +7,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 /// Changes whenever an index of an older program would answer differently: with the analysis of
 /// texts, the files' formats, or the searched parts of a block.
-pub(crate) const FORMAT: u32 = 8;
+pub(crate) const FORMAT: u32 = 9;
 
 /// The payload of every commit to tantivy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,6 +1,7 @@
 //! Writing a todo's index: blocks are only ever appended.
 
 use super::code_file::NewCodes;
+use super::counted_terms::{CountedTerms, counted};
 use super::manifest::Manifest;
 use super::reader::kind;
 use super::{Damage, DiskIndex, Folder};
@@ -15,7 +16,6 @@ use tantivy::indexer::NoMergePolicy;
 use tantivy::schema::{
     FAST, Field, IndexRecordOption, NumericOptions, Schema, TextFieldIndexing, TextOptions,
 };
-use tantivy::tokenizer::{PreTokenizedString, Token};
 use tantivy::{Index, TantivyDocument};
 
 /// How much the writer may hold before it writes a segment: the least that tantivy accepts.
@@ -70,7 +70,7 @@ impl Fields {
         let indexing = TextFieldIndexing::default()
             .set_index_option(IndexRecordOption::WithFreqs)
             .set_fieldnorms(false)
-            .set_tokenizer("raw");
+            .set_tokenizer(CountedTerms::NAME);
         let terms = TextOptions::default().set_indexing_options(indexing);
         let column: NumericOptions = FAST.into();
         let fields = Self {
@@ -280,7 +280,7 @@ impl<'a> IndexWriter<'a> {
 
 pub(super) fn block(doc: BlockDoc, fields: Fields) -> TantivyDocument {
     let carried = doc.carried();
-    let mut document = with_terms(fields.terms, doc.terms, doc.meta.len);
+    let mut document = with_terms(fields.terms, &doc.terms);
     document.add_u64(fields.number, u64::from(doc.n));
     document.add_u64(fields.length, u64::from(doc.meta.len));
     document.add_i64(fields.time, doc.meta.time.0);
@@ -291,7 +291,7 @@ pub(super) fn block(doc: BlockDoc, fields: Fields) -> TantivyDocument {
 
 pub(super) fn passage(place: u32, doc: PassageDoc, fields: Fields) -> TantivyDocument {
     let PassageDoc { meta, terms } = doc;
-    let mut document = with_terms(fields.passage, terms, meta.len);
+    let mut document = with_terms(fields.passage, &terms);
     document.add_u64(fields.number, u64::from(meta.block));
     document.add_u64(fields.length, u64::from(meta.len));
     document.add_u64(fields.place, u64::from(place));
@@ -304,14 +304,9 @@ pub(super) fn passage(place: u32, doc: PassageDoc, fields: Fields) -> TantivyDoc
     document
 }
 
-fn with_terms(field: Field, terms: Vec<(Box<str>, u32)>, len: u32) -> TantivyDocument {
-    let mut tokens = Vec::with_capacity(len as usize);
-    for (term, tf) in terms {
-        let token = Token { text: term.into(), position: 0, ..Token::default() };
-        tokens.extend(std::iter::repeat_n(token, tf as usize));
-    }
+fn with_terms(field: Field, terms: &[(Box<str>, u32)]) -> TantivyDocument {
     let mut document = TantivyDocument::new();
-    document.add_pre_tokenized_text(field, PreTokenizedString { text: String::new(), tokens });
+    document.add_text(field, counted(terms));
     document
 }
 
