@@ -5,12 +5,17 @@ use crate::error::CliError;
 use foldback::EncryptionKey;
 use foldback_kv::Engine;
 use std::fmt::Display;
+use std::fs::File;
+use std::io::Read as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 
 /// The variable that holds the key.
 pub(crate) const VARIABLE: &str = "FOLDBACK_ENCRYPTION_KEY";
+
+/// The text of a key has at most this many bytes, whatever is around it.
+const LONGEST: u64 = 4_096;
 
 /// Returns the key from the environment or the settings, if there is one. A command runs once per run of the program.
 pub(crate) fn encryption_key(globals: &Globals) -> Result<Option<EncryptionKey>, CliError> {
@@ -20,7 +25,7 @@ pub(crate) fn encryption_key(globals: &Globals) -> Result<Option<EncryptionKey>,
     }
     let settings = &globals.settings.memory;
     if let Some(text) = of_environment() {
-        return read(VARIABLE, &text).map(Some);
+        return read(VARIABLE, text.as_bytes()).map(Some);
     }
     if let Some(file) = &settings.encryption_key_file {
         return read_file(file).map(Some);
@@ -60,31 +65,48 @@ fn of_environment() -> Option<String> {
 fn of_command(command: &str) -> Result<EncryptionKey, CliError> {
     let shell = if cfg!(windows) { ["cmd", "/C"] } else { ["sh", "-c"] };
     let [program, flag] = shell;
-    let ran = Command::new(program).args([flag, command]).stderr(Stdio::inherit()).output();
-    let ran = ran.map_err(|source| CliError::Io {
+    let ran = || {
+        let mut child = Command::new(program)
+            .args([flag, command])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let mut printed = Vec::new();
+        // With the end of this, the output is closed, which ends a command that prints without an end.
+        if let Some(output) = child.stdout.take() {
+            output.take(LONGEST + 1).read_to_end(&mut printed)?;
+        }
+        Ok((child.wait()?, printed))
+    };
+    let (status, printed) = ran().map_err(|source| CliError::Io {
         what: format!("memory.encryption_key_command could not be run: {command}"),
         source,
     })?;
-    if !ran.status.success() {
+    if !status.success() && printed.len() as u64 <= LONGEST {
         return Err(CliError::Usage(format!(
-            "memory.encryption_key_command ended with {} instead of printing a key: {command}",
-            ran.status
+            "memory.encryption_key_command ended with {status} instead of printing a key: {command}"
         )));
     }
-    // Never show the text itself: it may be most of a key.
-    read("memory.encryption_key_command", &String::from_utf8_lossy(&ran.stdout))
+    read("memory.encryption_key_command", &printed)
 }
 
 /// Reads a key from a file.
 pub(crate) fn read_file(file: &Path) -> Result<EncryptionKey, CliError> {
-    let text = std::fs::read_to_string(file).map_err(|source| CliError::Io {
+    let mut text = Vec::new();
+    let read_all = File::open(file).and_then(|file| file.take(LONGEST + 1).read_to_end(&mut text));
+    read_all.map_err(|source| CliError::Io {
         what: format!("the key at {} could not be read", file.display()),
         source,
     })?;
     read(&file.display().to_string(), &text)
 }
 
-/// Parses a key. `from` names where it was found.
-fn read(from: &str, text: &str) -> Result<EncryptionKey, CliError> {
-    text.parse().map_err(|error| CliError::Usage(format!("{from}: {error}")))
+/// Parses a key. `from` names where it was found. No error shows the text itself: it may be most of a key.
+fn read(from: &str, text: &[u8]) -> Result<EncryptionKey, CliError> {
+    if text.len() as u64 > LONGEST {
+        let what = format!("{from}: there are over {LONGEST} bytes where a key was expected");
+        return Err(CliError::Usage(what));
+    }
+    let key = String::from_utf8_lossy(text).parse();
+    key.map_err(|error| CliError::Usage(format!("{from}: {error}")))
 }

@@ -71,6 +71,8 @@ fn s14_the_key_comes_from_the_environment_a_file_or_a_command() {
         ((by_file, "/nowhere/key"), "/nowhere/key"),
         ((by_command, "exit 3"), "exit status: 3"),
         ((by_command, "echo a secret that is no key"), "memory.encryption_key_command"),
+        ((by_command, "yes"), "over 4096 bytes"),
+        ((by_file, "/dev/zero"), "over 4096 bytes"),
     ] {
         let refused = ran(&shell, &["todos"], &[given]);
         assert_eq!(refused.code, 2, "{refused:?}");
