@@ -12,6 +12,7 @@ mod damage;
 mod findings;
 mod growing;
 mod growth;
+mod joined_logs;
 mod langchain;
 mod opencode;
 mod released_logs;

@@ -15,6 +15,7 @@ pub(super) struct Line<'r> {
     /// Why what it says cannot be read as a message.
     pub(super) unread: Option<String>,
     pub(super) uuid: Option<Cow<'r, str>>,
+    pub(super) session: Option<Cow<'r, str>>,
     pub(super) parent: Parent<'r>,
     pub(super) logical: Option<Cow<'r, str>>,
     /// The agent that it belongs to: `None` for the session's own; the empty name for side chains
@@ -83,6 +84,7 @@ impl<'r> Line<'r> {
             said: None,
             unread: None,
             uuid: object.text("uuid"),
+            session: object.text("sessionId"),
             parent: match object.get("parentUuid") {
                 None => Parent::Unsaid,
                 Some(value) => Object::text_of(value).map_or(Parent::Root, Parent::Is),

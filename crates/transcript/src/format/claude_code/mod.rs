@@ -8,6 +8,7 @@ mod line;
 mod message;
 mod response;
 mod session;
+mod sessions;
 mod tree;
 
 use super::{Context, Fit, Format};
@@ -32,7 +33,7 @@ pub(crate) fn fit(object: &Object<'_>, _first: bool) -> Fit {
     }
 }
 
-/// Returns all conversations of a log: the active thread first, then its branches, then the side chains.
+/// Returns all conversations of each session: the active thread first, then its branches, then the side chains.
 ///
 /// # Errors
 /// When there is no message at all, or only those of the client's own summariser.
@@ -41,20 +42,31 @@ pub(crate) fn read(
     context: Context<'_>,
     _damage: &mut Vec<Error>,
 ) -> Result<Vec<Conversion>, Error> {
-    let session = Session::of(records.iter().map(Line::of).collect());
-    let said = || session.lines().iter().filter(|line| line.said.is_some());
+    let lines: Vec<_> = records.iter().map(Line::of).collect();
+    let said = || lines.iter().filter(|line| line.said.is_some());
     if said().next().is_some() && said().all(Line::is_of_summariser) {
         let kind = "a message of the run that sums a session up".to_owned();
         let seen = BTreeMap::from([(kind, said().count() as u64)]);
         return Err(context.no_messages(Format::ClaudeCodeLog, &seen));
     }
-    let conversations = session.conversations(context);
-    if conversations.is_empty() {
+    let (mut conversations, mut silent) = (Vec::new(), Vec::new());
+    for lines in sessions::sessions(lines) {
+        let session = Session::of(lines);
+        let made = session.conversations(context);
+        if made.is_empty() {
+            silent.extend(session.into_lines());
+        }
+        conversations.extend(made);
+    }
+    let Some(last) = conversations.last_mut() else {
         let mut seen = BTreeMap::new();
-        for line in session.lines() {
-            *seen.entry(line.kind.clone()).or_default() += 1;
+        for line in silent {
+            *seen.entry(line.kind).or_default() += 1;
         }
         return Err(context.no_messages(Format::ClaudeCodeLog, &seen));
+    };
+    for line in silent {
+        last.record(&line.kind, line.record.line, &line.record.text);
     }
     Ok(conversations)
 }

@@ -1,4 +1,4 @@
-//! One log as a whole: turns its lines into a tree, and the tree into conversations.
+//! One session as a whole: turns its lines into a tree, and the tree into conversations.
 
 use super::caller::Callers;
 use super::line::{Line, Parent};
@@ -11,7 +11,7 @@ use crate::record::object_of;
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
-/// The lines of a log, and the tree that some of them make.
+/// The lines of a session, and the tree that some of them make.
 pub(super) struct Session<'r> {
     lines: Vec<Line<'r>>,
     nodes: Vec<Node>,
@@ -77,8 +77,8 @@ impl<'r> Session<'r> {
         Self { nodes, chained, agents, repeated, lines }
     }
 
-    pub(super) fn lines(&self) -> &[Line<'r>] {
-        &self.lines
+    pub(super) fn into_lines(self) -> Vec<Line<'r>> {
+        self.lines
     }
 
     /// Returns every conversation that has a message; none if there is no message at all.
@@ -152,10 +152,8 @@ impl<'r> Session<'r> {
     /// may be copies from an older session.
     fn session_of(&self, thread: &Thread) -> Option<String> {
         let line = |node: &usize| self.chained.get(*node).and_then(|at| self.lines.get(*at));
-        let lines = thread.nodes.iter().rev().filter_map(line);
-        let mut ids =
-            lines.filter_map(|line| Some(line.record.object()?.text("sessionId")?.into_owned()));
-        ids.next()
+        let mut lines = thread.nodes.iter().rev().filter_map(line);
+        lines.find_map(|line| line.session.as_deref().map(str::to_owned))
     }
 
     /// Returns the line that the log names as the last of the active thread, if it does so after

@@ -53,7 +53,7 @@ pub(super) fn is_wrapper(kind: &str) -> bool {
     )
 }
 
-/// Returns whether an object is the first line of a log of bare items.
+/// Returns whether an object states the identity of a log of bare items: its first line.
 pub(super) fn is_header(object: &Object<'_>) -> bool {
     object.text("id").is_some()
         && object.text("timestamp").is_some()
@@ -70,10 +70,10 @@ pub(super) fn is_whole(object: &Object<'_>) -> bool {
 /// Returns all entries, in the order of the file.
 pub(super) fn entries(records: &[Record]) -> Vec<Entry<'_>> {
     let mut entries = Vec::with_capacity(records.len());
-    for (at, record) in records.iter().enumerate() {
+    for record in records {
         match record.object() {
             Some(object) if is_whole(&object) => push_whole(record, &object, &mut entries),
-            Some(object) => entries.push(Entry::of(record.line, &record.text, object, at == 0)),
+            Some(object) => entries.push(Entry::of(record.line, &record.text, object)),
             None => entries.push(Entry {
                 line: record.line,
                 raw: &record.text,
@@ -96,7 +96,7 @@ fn push_whole<'r>(record: &'r Record, whole: &Object<'r>, entries: &mut Vec<Entr
                 for item in Object::array_of(value).unwrap_or_default() {
                     let line = lines.of(item.get());
                     let object = Object::of(item).unwrap_or(Object(Vec::new()));
-                    entries.push(Entry::of(line, item.get(), object, false));
+                    entries.push(Entry::of(line, item.get(), object));
                 }
             }
             "session" => {
@@ -117,7 +117,7 @@ fn push_whole<'r>(record: &'r Record, whole: &Object<'r>, entries: &mut Vec<Entr
 }
 
 impl<'r> Entry<'r> {
-    fn of(line: u64, raw: &'r str, object: Object<'r>, first: bool) -> Self {
+    fn of(line: u64, raw: &'r str, object: Object<'r>) -> Self {
         let timestamp = object.get("timestamp");
         let kind = object.text("type");
         if let Some(payload) = object.object("payload")
@@ -136,7 +136,7 @@ impl<'r> Entry<'r> {
             return Self { line, raw, kind, payload, timestamp, wrapper: Some(object) };
         }
         let kind = match kind {
-            None if first && is_header(&object) => Kind::Meta,
+            None if is_header(&object) => Kind::Meta,
             None => match object.text("record_type") {
                 Some(record) => Kind::Other(record),
                 None => Kind::Other(Cow::Borrowed("no type")),

@@ -1,10 +1,11 @@
-//! The identity of a thread, and which part of its log it copied from another.
+//! The identity of a thread, where its lines end, and which part of them it copied from another.
 
 use super::entry::{Entry, Kind};
 use crate::conversion::Conversion;
 use crate::object::Object;
 use foldback_core::Timestamp;
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 /// Keys of a thread's identity that are recorded as they are; the record itself is kept as well.
 const FACTS: [&str; 13] = [
@@ -48,8 +49,9 @@ impl<'e, 'r> Meta<'e, 'r> {
             return Self { entry: Some(entry), copied_from: None, copied: None };
         };
         let behind = entries.iter().enumerate().skip(from);
-        let mut starts = behind.filter(|(_, entry)| entry.is_turn_start());
-        let begin = starts.find(|(_, start)| is_own(start, entry)).map(|(at, _)| at);
+        let starts = behind.filter(|(_, entry)| entry.is_turn_start());
+        let mut own = starts.filter(|(_, start)| is_own(start, entry) == Some(true));
+        let begin = own.next().map(|(at, _)| at);
         let copied = begin.map(|begin| (at + 1, begin));
         Self { entry: Some(entry), copied_from: Some(copied_from), copied }
     }
@@ -78,22 +80,70 @@ impl<'e, 'r> Meta<'e, 'r> {
     }
 }
 
-/// Returns whether a turn is the thread's own. Ids of turns and threads begin with their time; if
-/// they do not, the times of the records decide.
-fn is_own(start: &Entry<'_>, meta: &Entry<'_>) -> bool {
+/// Returns the entries of each thread, where the logs of several follow each other.
+pub(super) fn threads<'e, 'r>(mut entries: &'e [Entry<'r>]) -> Vec<&'e [Entry<'r>]> {
+    let mut all = Vec::new();
+    while let Some((thread, rest)) =
+        next_thread(entries).and_then(|at| entries.split_at_checked(at))
+    {
+        all.push(thread);
+        entries = rest;
+    }
+    all.push(entries);
+    all
+}
+
+/// Returns where another thread begins: with a statement about it that was not copied. Statements are copied before the
+/// first own turn, from a thread that an earlier one names as its parent, or directly behind another statement.
+fn next_thread(entries: &[Entry<'_>]) -> Option<usize> {
+    let mut behind = entries.iter().enumerate();
+    let (mut last, own) = behind.find(|(_, entry)| entry.kind == Kind::Meta)?;
+    let own_id = own.payload.text("id");
+    let mut parents: HashSet<_> = parents_of(own).collect();
+    let mut has_begun = false;
+    for (at, entry) in behind {
+        has_begun |= entry.is_turn_start() && is_own(entry, own) == Some(true);
+        if entry.kind != Kind::Meta {
+            continue;
+        }
+        if let Some(id) = entry.payload.text("id").filter(|id| own_id.as_ref() != Some(id)) {
+            if has_begun || (at != last + 1 && !parents.contains(&id)) {
+                return Some(at);
+            }
+            parents.extend(parents_of(entry));
+        }
+        last = at;
+    }
+    None
+}
+
+/// Returns the threads that a thread says it continues.
+fn parents_of<'r>(meta: &Entry<'r>) -> impl Iterator<Item = Cow<'r, str>> + use<'r> {
+    let payload = &meta.payload;
+    let spawn = payload.object("source").and_then(|source| source.object("subagent"));
+    let spawn = spawn.and_then(|subagent| subagent.object("thread_spawn"));
+    let parents = [
+        payload.text("forked_from_id"),
+        payload.text("parent_thread_id"),
+        payload.object("history_base").and_then(|base| base.text("thread_id")),
+        spawn.and_then(|spawn| spawn.text("parent_thread_id")),
+    ];
+    parents.into_iter().flatten()
+}
+
+/// Returns whether a turn is the thread's own; `None` if that is not known. Ids of turns and threads begin with their
+/// time; if they do not, the times of the records decide.
+fn is_own(start: &Entry<'_>, meta: &Entry<'_>) -> Option<bool> {
     let turn = start.payload.text("turn_id");
     let thread = meta.payload.text("id");
     if let (Some(turn), Some(thread)) =
         (turn.as_deref().and_then(time_of_id), thread.as_deref().and_then(time_of_id))
     {
-        return turn >= thread;
+        return Some(turn >= thread);
     }
     let time = |value| Object::text_of(value).and_then(|text| Timestamp::parse(&text));
     let born = meta.payload.get("timestamp").or(meta.timestamp).and_then(time);
-    match (start.timestamp.and_then(time), born) {
-        (Some(start), Some(born)) => start >= born,
-        _ => false,
-    }
+    Some(start.timestamp.and_then(time)? >= born?)
 }
 
 /// Returns the time in an id of version 7: its first 48 bits.

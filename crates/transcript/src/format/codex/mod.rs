@@ -1,4 +1,5 @@
-//! Reads session logs of Codex: one thread per file, in three generations of the format.
+//! Reads session logs of Codex, in three generations of the format: one thread per file, or several that follow each
+//! other.
 //!
 //! What the model saw (`response_item`) makes the messages. The stream for the user interface
 //! (`event_msg`) repeats it, and is read for turns, usage and rollbacks; what was rolled back is a
@@ -48,7 +49,7 @@ pub(super) fn drafts(items: &[&RawValue]) -> Result<Vec<Draft>, usize> {
     Ok(thread::drafts(&entries.collect::<Result<Vec<_>, _>>()?))
 }
 
-/// Returns the thread of a log as one conversation, and each part that was rolled back as another.
+/// Returns each thread of a log as one conversation, and each part that was rolled back as another.
 ///
 /// # Errors
 /// When there is no message at all.
@@ -58,13 +59,19 @@ pub(crate) fn read(
     _damage: &mut Vec<Error>,
 ) -> Result<Vec<Conversion>, Error> {
     let entries = entry::entries(records);
-    let conversations = thread::conversations(&entries);
-    if conversations.is_empty() {
+    let (mut conversations, mut kept) = (Vec::new(), Vec::new());
+    for entries in meta::threads(&entries) {
+        conversations.extend(thread::conversations(entries, &mut kept));
+    }
+    let Some(last) = conversations.last_mut() else {
         let mut seen = BTreeMap::new();
-        for entry in &entries {
-            *seen.entry(entry.label()).or_default() += 1;
+        for (label, _) in kept {
+            *seen.entry(label).or_default() += 1;
         }
         return Err(context.no_messages(Format::CodexLog, &seen));
+    };
+    for (label, entry) in kept {
+        last.record(&label, entry.line, entry.raw);
     }
     Ok(conversations)
 }

@@ -44,11 +44,14 @@ struct Said {
     injected: bool,
 }
 
-/// Returns the thread as one conversation, then each part that was rolled back; none without a message.
-pub(super) fn conversations(entries: &[Entry<'_>]) -> Vec<Conversion> {
+/// Returns the thread as one conversation, then each part that was rolled back; none without a message. What is not a
+/// message stays with the first, after `records`; if there is none, it is added to them.
+pub(super) fn conversations<'e, 'r>(
+    entries: &'e [Entry<'r>],
+    records: &mut Vec<(String, &'e Entry<'r>)>,
+) -> Vec<Conversion> {
     let meta = Meta::of(entries);
     let mut thread = Thread::new(meta.is_partial());
-    let mut records = Vec::new();
     let is_copied = |at: usize| meta.copied.is_some_and(|(from, to)| (from..to).contains(&at));
     let own =
         || entries.iter().enumerate().filter(|(at, _)| !is_copied(*at)).map(|(_, entry)| entry);
@@ -82,7 +85,6 @@ pub(super) fn conversations(entries: &[Entry<'_>]) -> Vec<Conversion> {
         if let Some(Some(line)) = fork {
             conversion.fact("fork_point", &format!("{{\"line\":{line}}}"));
         }
-        // Everything that is not a message stays with the first.
         for (label, entry) in records.drain(..) {
             conversion.record(&label, entry.line, entry.raw);
         }
