@@ -1,7 +1,7 @@
 //! Several session logs in one stream.
 
 use crate::claude_code::{assistant, texts, user};
-use crate::converted::{comes_back, fixture, read, source};
+use crate::converted::{comes_back, errors, fixture, read, source};
 use foldback_transcript::{Conversation, read_bytes};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -68,6 +68,21 @@ fn a_fork_of_codex_and_its_parent_stay_apart() {
         let read: Vec<_> = read_bytes(text.as_bytes()).unwrap().map(Result::unwrap).collect();
         assert_eq!(said(&read).iter().collect::<Vec<_>>(), expected);
     }
+}
+
+/// Until its first own turn, a fork has said nothing itself.
+#[test]
+fn a_fork_of_codex_that_has_not_begun_holds_no_message() {
+    let copied = text_of("codex/copied.jsonl");
+    let begun: String = copied.split_inclusive('\n').take(6).collect();
+    let [error] = errors(&begun).try_into().unwrap();
+    for expected in ["holds no message", "\"copied response_item/message\" (2)"] {
+        assert!(error.contains(expected), "{expected}: {error}");
+    }
+    // A parent that is not named may be the thread itself.
+    let unnamed = begun.replace("forked_from_id", "x").replace("parent_thread_id", "y");
+    let read: Vec<_> = read_bytes(unnamed.as_bytes()).unwrap().map(Result::unwrap).collect();
+    assert_eq!(texts(&read[0]), ["parent's question", "parent's answer"]);
 }
 
 #[test]

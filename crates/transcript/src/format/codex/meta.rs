@@ -50,8 +50,13 @@ impl<'e, 'r> Meta<'e, 'r> {
         };
         let behind = entries.iter().enumerate().skip(from);
         let starts = behind.filter(|(_, entry)| entry.is_turn_start());
-        let mut own = starts.filter(|(_, start)| is_own(start, entry) == Some(true));
-        let begin = own.next().map(|(at, _)| at);
+        let turns: Vec<_> = starts.map(|(at, start)| (at, is_own(start, entry))).collect();
+        let own = turns.iter().find(|(_, is_own)| *is_own == Some(true)).map(|(at, _)| *at);
+        // Before its own first turn, all that a fork has is its parent's.
+        let is_before = !turns.is_empty()
+            && turns.iter().all(|(_, is_own)| *is_own == Some(false))
+            && parents_of(entry).any(|parent| parent == copied_from);
+        let begin = own.or_else(|| is_before.then_some(entries.len()));
         let copied = begin.map(|begin| (at + 1, begin));
         Self { entry: Some(entry), copied_from: Some(copied_from), copied }
     }
