@@ -240,6 +240,17 @@ pub(crate) fn trunks(conversation: &Conversation) -> impl Iterator<Item = &str> 
     id.match_indices("-branch-").filter_map(|(at, _)| id.get(..at))
 }
 
+/// Returns a conversation with its name as its id, if it has no id and that of its todo does not show the name.
+pub(crate) fn as_named(
+    conversation: &Conversation,
+    name: &str,
+    todo: &TodoId,
+) -> Option<Conversation> {
+    let is_hidden = todo.as_str() != name && *todo == TodoId::from_foreign(name);
+    (is_hidden && conversation.id.is_none())
+        .then(|| Conversation { id: Some(name.to_owned()), ..conversation.clone() })
+}
+
 fn cannot_read(path: &Path, source: std::io::Error) -> CliError {
     CliError::Io { what: format!("{} could not be read", path.display()), source }
 }

@@ -18,10 +18,10 @@ use std::path::PathBuf;
 /// Write recorded conversations into the store
 ///
 /// Each conversation goes into the todo of its own id; an id that is not valid for a todo is mapped to a readable one
-/// and kept. A conversation without an id goes into the todo of its file's name; for further ones, the name also has their
-/// line number. Among conversations with the same id, one that is the beginning of another is skipped; of the others
-/// the one that the store has, or else the first, keeps the id, and the rest go into todos named by that id and their
-/// file's name. All inputs are read before anything is written. A conversation that an earlier import left half-way, or
+/// and kept. A conversation without an id goes into the todo of its file's name, which is mapped and kept in the same way;
+/// for further ones, the name also has their line number. Among conversations with the same id, one that is the
+/// beginning of another is skipped; of the others the one that the store has, or else the first, keeps the id, and the
+/// rest go into todos named by that id and their file's name. All inputs are read before anything is written. A conversation that an earlier import left half-way, or
 /// that has grown since, continues where it stopped. A log that went back to an earlier point, or was rewritten after
 /// the same beginning, continues in its todo after everything there. A conversation whose todo holds something else is
 /// reported and not imported, and the exit code is 1. Messages are compared by what they say, not by how their JSON is

@@ -14,9 +14,9 @@ use serde::Serialize;
 /// List the todos of the store, in order of creation
 ///
 /// JSON: [{"todo_id", "messages", "blocks", "open", "foreign_id"}]; `open` counts the messages after the last closed
-/// block, `foreign_id` is the conversation's own id if it differs from the todo's. What cannot be read of a todo is
-/// null, and if its blocks are, the exit code is 1. With --grants: [{"from", "to", "ref", "at"}], the grants between
-/// todos, `at` in RFC 3339; a damaged grant is left out.
+/// block, `foreign_id` is the conversation's own id, or the name of its file if it has none, where the todo's id does
+/// not show it. What cannot be read of a todo is null, and if its blocks are, the exit code is 1. With --grants:
+/// [{"from", "to", "ref", "at"}], the grants between todos, `at` in RFC 3339; a damaged grant is left out.
 #[derive(Args)]
 pub(crate) struct Todos {
     /// List the blocks and payloads that todos have granted each other instead

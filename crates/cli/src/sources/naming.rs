@@ -79,11 +79,12 @@ pub(super) struct Stored {
     pub(super) beginnings: Beginnings,
 }
 
-/// Returns whether a todo may hold a conversation with this id. `foreign_id` is the id of the one that it holds, if that is
-/// not the todo's.
+/// Returns whether a todo may hold a conversation with this id. `foreign_id` is the id of the one that it holds, or its
+/// name if it has no id, if that is not the todo's.
 pub(super) fn may_be(todo: &TodoId, foreign_id: Option<&str>, id: Option<&str>) -> bool {
     match (foreign_id, id) {
         (None, Some(id)) => *todo == TodoId::from_foreign(id),
+        (Some(name), None) => *todo == TodoId::from_foreign(name),
         (None, None) => true,
         (own, id) => own == id,
     }

@@ -3,7 +3,7 @@
 use super::{Report, SHARE};
 use crate::error::CliError;
 use crate::output::Output;
-use crate::sources::{Database, Holders, Sourced, is_database, log_of, stem, trunks};
+use crate::sources::{Database, Holders, Sourced, as_named, is_database, log_of, stem, trunks};
 use foldback::{ErrorKind, Followed};
 use foldback_core::{Recorded, TodoId};
 use foldback_transcript::{Conversation, Error as InputError, Growing, Grown, Limits};
@@ -247,7 +247,9 @@ impl Reader {
         let known = known.into_iter().map(|(todo, _)| todo);
         for todo in known.chain(holders.new_todo(&name, &self.file)) {
             let conversations = holders.memory().conversations();
-            let followed = conversations.follow(&todo, conversation, settled, trunk.as_ref());
+            let named = as_named(conversation, &name, &todo);
+            let kept = named.as_ref().unwrap_or(conversation);
+            let followed = conversations.follow(&todo, kept, settled, trunk.as_ref());
             let followed = match followed {
                 // The others have their turn.
                 Err(error) if error.kind() == ErrorKind::Quota => {

@@ -2,8 +2,8 @@
 
 use crate::input::{pair, said};
 use crate::shell::{Shell, line};
-use foldback_core::Message;
-use serde_json::Value;
+use foldback_core::{Message, TodoId};
+use serde_json::{Value, json};
 use std::fs::File;
 use std::time::{Duration, SystemTime};
 
@@ -292,4 +292,38 @@ fn a_conversation_that_shares_its_id_is_found_under_any_name() {
     assert_eq!(shell.todos().len(), 2, "{:?}", shell.todos());
     let continued = todos.iter().find(|todo| *todo != gone && texts(&shell, todo).len() == 3);
     assert_eq!(texts(&shell, continued.unwrap()), ["丙", "三", "后"]);
+}
+
+/// A file whose name is no name of a todo stays known by it, also in a store that does not have it yet.
+#[test]
+fn the_name_of_a_file_is_kept_where_its_todo_does_not_show_it() {
+    let shell = Shell::new();
+    let body = |text: &str| format!("[{{\"role\":\"user\",\"content\":\"{text}\"}}]");
+    let port = shell.write("端口 笔记.json", body("哪个端口？"));
+    let plan = shell.write("计划.json", body("三步"));
+    let plain = shell.write("plain.json", body("hi"));
+    let import = |files: &[&str]| -> Vec<u64> {
+        let rows = shell.ok(&[&["--json", "import"][..], files].concat()).json_lines();
+        rows.iter().map(|row| row["recorded"].as_u64().unwrap()).collect()
+    };
+    let names = || -> Vec<Value> {
+        let rows = shell.json(&["todos"]);
+        rows.as_array().unwrap().iter().map(|row| row["foreign_id"].clone()).collect()
+    };
+    // Earlier programs did not keep it.
+    let todo = TodoId::from_foreign("端口 笔记").to_string();
+    shell.ok(&["import", "--todo", &todo, &shell.write("old.json", body("哪个端口？"))]);
+    assert_eq!(names(), [Value::Null]);
+    assert_eq!(import(&[&port, &plan, &plain]), [0, 1, 1]);
+    assert_eq!(names(), [json!("端口 笔记"), json!("计划"), Value::Null]);
+    assert_eq!(import(&[&plain, &plan, &port]), [0, 0, 0]);
+    shell.folders(&["more"]);
+    let more = shell.write("more/计划.json", body("四步"));
+    for recorded in [1, 0] {
+        assert_eq!(import(&[&plan, &more]), [0, recorded]);
+        assert_eq!(import(&[&port]), [0]);
+        assert_eq!(names()[3..], [json!("计划-2")]);
+    }
+    let export = shell.ok(&["export", "--todo", &todo]);
+    assert!(export.text().starts_with("{\"id\":\"端口 笔记\",\"messages\":"), "{export:?}");
 }

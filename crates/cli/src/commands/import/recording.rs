@@ -4,9 +4,10 @@ use super::{ImportJson, print, tell};
 use crate::error::CliError;
 use crate::output::Output;
 use crate::output::progress::Progress;
-use crate::sources::{Holders, Sourced, goes_back, holds, trunks};
+use crate::sources::{Holders, Sourced, as_named, goes_back, holds, trunks};
 use foldback::{ErrorKind, Import, Memory};
 use foldback_core::{Recorded, TodoId};
+use foldback_transcript::Conversation;
 use std::collections::{HashMap, VecDeque};
 
 /// The number of conversations that are imported together, and the most messages in them.
@@ -28,6 +29,8 @@ pub(super) struct Recording<'r> {
 pub(super) struct Taken {
     pub(super) todo: TodoId,
     pub(super) sourced: Sourced,
+    /// The conversation with its name as its id, if its todo would not show the name.
+    named: Option<Conversation>,
     /// How many of its first messages are recorded.
     pub(super) ready: usize,
     /// The todo of the conversation that left this one as a branch.
@@ -38,8 +41,10 @@ pub(super) struct Taken {
 
 impl Taken {
     fn import(&self) -> Import<'_> {
-        let Self { todo, sourced, ready, .. } = self;
-        Import { todo: todo.clone(), conversation: &sourced.conversation, ready: *ready }
+        let Self { todo, sourced, named, ready, .. } = self;
+        let named = named.as_ref().filter(|_| *todo == sourced.todo());
+        let conversation = named.unwrap_or(&sourced.conversation);
+        Import { todo: todo.clone(), conversation, ready: *ready }
     }
 }
 
@@ -119,7 +124,8 @@ impl<'r> Recording<'r> {
             messages += all;
             let holds = |todo: &TodoId| holds(self.memory, todo);
             let is_left = trunk.as_ref().is_some_and(holds) && !holds(&todo);
-            step.push(Taken { todo, sourced, ready, trunk, is_left });
+            let named = as_named(&sourced.conversation, &sourced.id(), &todo);
+            step.push(Taken { todo, sourced, named, ready, trunk, is_left });
         }
         Ok(step)
     }

@@ -151,6 +151,16 @@ fn a_conversation_is_found_under_any_name() {
     check_with(&todos, &all, &["s", "s-2", "s-b"].map(Some));
 }
 
+/// A todo whose id does not show the name of its conversation keeps it as the conversation's id.
+#[test]
+fn a_name_that_is_kept_is_that_of_a_conversation_without_an_id() {
+    let todo = TodoId::from_foreign("计划");
+    assert!(may_be(&todo, Some("计划"), None) && may_be(&todo, None, None));
+    assert!(may_be(&todo, Some("计划"), Some("计划")) && may_be(&todo, None, Some("计划")));
+    assert!(!may_be(&todo, Some("别的"), None) && !may_be(&todo, Some("计划"), Some("别的")));
+    assert!(!may_be(&TodoId::from_foreign("s-2"), Some("s"), None));
+}
+
 #[test]
 fn others_of_one_name_get_their_file_s_or_a_number() {
     // The file that has the name keeps it, whatever its position; a name that is taken is not used.
