@@ -327,3 +327,12 @@ fn the_name_of_a_file_is_kept_where_its_todo_does_not_show_it() {
     let export = shell.ok(&["export", "--todo", &todo]);
     assert!(export.text().starts_with("{\"id\":\"端口 笔记\",\"messages\":"), "{export:?}");
 }
+
+/// A conversation that says nothing is reported.
+#[test]
+fn a_conversation_without_a_message_is_reported() {
+    let shell = Shell::new();
+    let empty = shell.write("空.json", "{\"id\":\"nomsgs\",\"messages\":[]}");
+    let ran = shell.ok(&["import", &empty]);
+    assert!(ran.stderr.contains("nomsgs: the conversation has no message"), "{ran:?}");
+}

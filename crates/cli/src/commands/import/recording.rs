@@ -1,6 +1,6 @@
 //! Records the conversations of an import.
 
-use super::{ImportJson, print, tell};
+use super::{ImportJson, print, tell, tell_odd};
 use crate::error::CliError;
 use crate::output::Output;
 use crate::output::progress::Progress;
@@ -117,6 +117,9 @@ impl<'r> Recording<'r> {
                         sourced.id()
                     ));
                 });
+            }
+            if all == 0 {
+                self.progress.around(|| tell_odd(self.out, &sourced));
             }
             if ready == 0 {
                 continue;
