@@ -98,13 +98,10 @@ fn read(line: &str, n: u64, place: &Place, limits: &Limits) -> Result<Message, E
         return Err(Error::LargeMessage { place, conversation: None, index, bytes, limit });
     }
     check_depth(line, place, limits)?;
-    if line.starts_with('{') {
-        serde_json::from_str::<Object<'_>>(line).map_err(|e| json_error(&e, line, place))?;
+    let shape = |what: String| Error::Shape { place: place.clone(), what };
+    if !line.starts_with('{') {
+        return Err(shape("this is not a message, which is a JSON object".to_owned()));
     }
-    Message::from_json(line).map_err(|source| Error::Message {
-        place: place.clone(),
-        conversation: None,
-        index,
-        source,
-    })
+    serde_json::from_str::<Object<'_>>(line).map_err(|e| json_error(&e, line, place))?;
+    Message::from_json(line).map_err(|error| shape(error.to_string()))
 }

@@ -202,7 +202,7 @@ fn messages_go_on_behind_a_damaged_line_where_that_is_asked_for() {
     }
     assert_eq!(given.iter().map(|one| one.0).collect::<Vec<_>>(), [1, 2, 3, 5, 6]);
     assert_eq!((given[0].1.as_str(), given[4].1.as_str()), ("1", "2"));
-    for (one, word) in given[1..4].iter().zip(["is invalid", "the key \"role\"", "UTF-8"]) {
+    for (one, word) in given[1..4].iter().zip(["is not a message", "the key \"role\"", "UTF-8"]) {
         assert!(one.1.contains(word) && one.1.contains(&format!("line {}", one.0)), "{one:?}");
     }
     assert_eq!(lines().map(|one| one.is_ok()).collect::<Vec<_>>(), [true, false]);
