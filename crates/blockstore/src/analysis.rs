@@ -8,7 +8,7 @@
 //!   gives characters and pairs ([`unspaced`]). Measured against a dictionary, pairs need no 150 ms
 //!   of loading, treat both scripts of Chinese alike, and find names that no dictionary holds.
 //!
-//! The control sequences of terminals are skipped: a coloured word is the plain word.
+//! The control sequences of terminals are skipped: a coloured word is the plain word. The escapes of JSON are read.
 //!
 //! Everything is indexed, stop words too: a common term weighs little by its frequency. Function words are removed from
 //! a question, though, as long as other words remain. People use other function words in questions than in statements:
@@ -24,6 +24,7 @@ mod unspaced;
 pub use finder::Finder;
 pub(crate) use script::{Script, Scripts};
 
+use foldback_core::{is_json_like, unescaped};
 use rust_stemmers::{Algorithm, Stemmer};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
@@ -89,7 +90,12 @@ impl Analyzer {
 
     /// Hands the terms of `text` to `sink`, in order, as often as they occur.
     pub(crate) fn terms(&mut self, text: &str, sink: &mut impl FnMut(&str)) {
-        self.terms_with_form(text, &mut |term, _| sink(term));
+        self.part_terms(text, is_json_like(text), sink);
+    }
+
+    /// Hands the terms of a part of a text to `sink`; `is_json` says whether the text is JSON.
+    pub(crate) fn part_terms(&mut self, text: &str, is_json: bool, sink: &mut impl FnMut(&str)) {
+        self.terms_with_form(&readable(text, is_json), &mut |term, _| sink(term));
     }
 
     /// Returns the distinct terms of a question, in order, at most `limit`.
@@ -97,7 +103,7 @@ impl Analyzer {
         let mut found: Vec<(String, Form)> = Vec::new();
         let mut places: FxHashMap<String, usize> = FxHashMap::default();
         let typed_in_capitals = is_typed_in_capitals(text);
-        self.terms_with_form(text, &mut |term, form| {
+        self.terms_with_form(&readable(text, is_json_like(text)), &mut |term, form| {
             let form = if form == Form::Shouted {
                 if typed_in_capitals { Form::Plain } else { Form::Name }
             } else {
@@ -238,6 +244,16 @@ fn number_terms(number: &str, sink: &mut impl FnMut(&str, Form)) {
     if may_be_list(&whole) {
         whole.split(',').for_each(|group| sink(group, Form::Plain));
     }
+}
+
+/// Returns a text with the escapes of JSON read, each character at its place: invisible characters, which are ignored,
+/// make up for the rest of its escape.
+fn readable(text: &str, is_json: bool) -> Cow<'_, str> {
+    unescaped(text, is_json, |out, missing| {
+        let odd = missing % 2;
+        out.extend(std::iter::repeat_n('\u{200d}', odd));
+        out.extend(std::iter::repeat_n('\u{ad}', missing.saturating_sub(3 * odd) / 2));
+    })
 }
 
 /// Full-width letters, ligatures and decomposed accents in their usual form, without invisible characters.

@@ -146,7 +146,7 @@ impl PassageDoc {
         analyzer: &mut Analyzer,
     ) -> Option<Self> {
         let mut counts = Counts::default();
-        analyzer.terms(&passage.text, &mut |term| counts.add(term));
+        analyzer.part_terms(&passage.text, passage.is_json, &mut |term| counts.add(term));
         let meta = PassageMeta { block, payload, place: passage.place.clone(), len: counts.len };
         (meta.len > 0).then(|| Self { meta, terms: counts.terms() })
     }

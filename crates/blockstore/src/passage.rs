@@ -1,5 +1,6 @@
 //! The text of a payload, cut into pieces that are searched separately.
 
+use foldback_core::is_json_like;
 use std::ops::Range;
 
 /// A passage is a run of whole lines of at most this many bytes. A longer line is cut.
@@ -10,6 +11,8 @@ pub(crate) const PASSAGE_BYTES: usize = 2 << 10;
 pub(crate) struct Passage {
     pub(crate) place: PassagePlace,
     pub(crate) text: String,
+    /// Whether the payload begins as JSON does.
+    pub(crate) is_json: bool,
 }
 
 /// The place of a passage in its payload.
@@ -31,11 +34,12 @@ pub(crate) struct Cutter {
     at: u64,
     line: u64,
     line_start: u64,
+    is_json: bool,
 }
 
 impl Cutter {
     pub(crate) fn new() -> Self {
-        Self { rest: Vec::new(), at: 0, line: 1, line_start: 0 }
+        Self { rest: Vec::new(), at: 0, line: 1, line_start: 0, is_json: false }
     }
 
     /// Takes the next part of the text, and passes on the passages that are complete.
@@ -71,7 +75,11 @@ impl Cutter {
         }
         self.at = end;
         self.line += feeds;
-        Passage { place, text: String::from_utf8_lossy(bytes).into_owned() }
+        let text = String::from_utf8_lossy(bytes).into_owned();
+        if place.bytes.start == 0 {
+            self.is_json = is_json_like(&text);
+        }
+        Passage { place, text, is_json: self.is_json }
     }
 }
 
@@ -131,7 +139,7 @@ mod tests {
         let passages = cut(text.as_bytes(), 700);
         let joined: String = passages.iter().map(|passage| passage.text.as_str()).collect();
         assert_eq!(joined, text);
-        for Passage { place, text: passage } in &passages {
+        for Passage { place, text: passage, .. } in &passages {
             assert!(passage.len() <= PASSAGE_BYTES && !passage.is_empty());
             let bytes = place.bytes.start as usize..place.bytes.end as usize;
             assert_eq!(&text[bytes.clone()], passage);
@@ -176,7 +184,8 @@ mod tests {
         check(&"é".repeat(9_999));
         let json = format!("[{}]", "{\"id\":\"a\",\"说明\":\"值\"},".repeat(240_000));
         assert!(json.len() > 5 << 20);
-        assert!(cut(json.as_bytes(), 1 << 20).iter().all(|p| p.place.lines == (1, 1)));
+        let is_of_json = |p: &Passage| p.place.lines == (1, 1) && p.is_json;
+        assert!(cut(json.as_bytes(), 1 << 20).iter().all(is_of_json));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::width::folded;
 use foldback_core::script::is_unspaced_alphabet;
 use foldback_core::{
     BlockHeader, BlockId, BlockType, Message, Offload, PayloadRef, Role, Timestamp, TodoId,
-    ToolCall, first_chars, last_chars,
+    ToolCall, first_chars, is_json_like, last_chars, unescaped,
 };
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -117,7 +117,7 @@ impl Names {
         for Called { call, is_recall, .. } in &called {
             add(&mut names.tools, ends(&call.name).0);
             let (head, tail) = ends(&call.arguments);
-            let (head, tail) = (unescaped(head), unescaped(tail));
+            let (head, tail) = (readable(head, head), readable(tail, head));
             let mut own = Self::default();
             own.read_part(&head);
             own.read_part(&tail);
@@ -156,8 +156,8 @@ impl Names {
 
     fn read(&mut self, text: &str) {
         let (head, tail) = ends(text);
-        self.read_part(head);
-        self.read_part(tail);
+        self.read_part(&readable(head, head));
+        self.read_part(&readable(tail, head));
     }
 
     fn read_part(&mut self, text: &str) {
@@ -210,29 +210,9 @@ fn add(names: &mut Vec<String>, name: &str) {
     }
 }
 
-/// Returns JSON with its escaped CJK characters written out: many programs escape everything but ASCII.
-fn unescaped(json: &str) -> Cow<'_, str> {
-    if !json.contains("\\u") {
-        return Cow::Borrowed(json);
-    }
-    let mut out = String::with_capacity(json.len());
-    let mut rest = json;
-    while let Some(at) = rest.find('\\') {
-        let (before, escape) = rest.split_at(at);
-        let code = escape.strip_prefix("\\u").and_then(|code| code.get(..4));
-        let c = code.and_then(|code| u32::from_str_radix(code, 16).ok()).and_then(char::from_u32);
-        out.push_str(before);
-        let length = if let Some(c) = c.filter(|c| is_cjk(*c)) {
-            out.push(c);
-            6
-        } else {
-            let length = escape.char_indices().nth(2).map_or(escape.len(), |(at, _)| at);
-            out.push_str(&escape[..length]);
-            length
-        };
-        rest = &escape[length..];
-    }
-    Cow::Owned(out + rest)
+/// Returns a part of a text that begins with `head`, with the escapes of JSON read.
+fn readable<'a>(part: &'a str, head: &str) -> Cow<'a, str> {
+    unescaped(part, is_json_like(head), |_, _| {})
 }
 
 /// Returns the value of arguments that are one short text, or hold one: `{"query": "rate limits"}`.
@@ -380,7 +360,9 @@ fn words(parts: &[Described<'_>]) -> Vec<String> {
 }
 
 fn count_words(text: &str, counts: &mut BTreeMap<String, u8>) {
-    let head = folded(ends(text).0);
+    let head = ends(text).0;
+    let head = readable(head, head);
+    let head = folded(&head);
     let mut count = |word: &str| {
         let count = counts.entry(word.to_owned()).or_default();
         *count = count.saturating_add(1);

@@ -31,6 +31,7 @@ mod context;
 mod context_layer;
 mod embedder;
 mod error_text;
+mod escapes;
 mod excerpt;
 mod failpoint;
 mod hand_over;
@@ -72,6 +73,7 @@ pub use context::{
 pub use context_layer::ContextLayer;
 pub use embedder::{EmbedError, Embedder, Scale, Vectors};
 pub use error_text::error_text;
+pub use escapes::{is_json_like, unescaped};
 pub use excerpt::{abbreviated, beginning, first_chars, last_chars};
 pub use hand_over::{HandOver, HandOverError};
 pub use id::{BlockId, IdError, TenantId, TodoId, ToolCallId};

@@ -1,6 +1,7 @@
 //! The places of a question's terms in a text.
 
-use super::{Analyzer, composed, composing, is_unspaced, pieces};
+use super::{Analyzer, composed, composing, is_unspaced, pieces, readable};
+use foldback_core::is_json_like;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// A run without spaces is examined in windows of this many characters, each beginning halfway
@@ -34,7 +35,7 @@ impl Finder {
     pub fn weigh(&mut self, text: &str) -> f32 {
         let mut held: FxHashSet<Box<str>> = FxHashSet::default();
         let mut sum = 0.0;
-        for (_, piece) in pieces(&composed(text)) {
+        for (_, piece) in pieces(&composed(&readable(text, is_json_like(text)))) {
             self.held(piece, |term, weight| {
                 if held.insert(term.into()) {
                     sum += weight;
@@ -47,6 +48,7 @@ impl Finder {
     /// Returns the byte of `text` at which the heaviest piece begins: a token, or a part of a run
     /// without spaces. `None` when `text` holds none of the terms.
     pub fn find(&mut self, text: &str) -> Option<usize> {
+        let text = &*readable(text, is_json_like(text));
         let composed = composed(text);
         let mut best: Option<(f32, usize)> = None;
         for (start, piece) in pieces(&composed) {
@@ -123,6 +125,9 @@ mod tests {
         check("ERROR991", "全角: ＥＲＲＯＲ９９１ 全角", "ＥＲＲＯＲ");
         check("quokka", "the \u{1b}[31mquokka\u{1b}[0m", "quokka");
         check("needle-77", "İİİİ ﷺ ﷺ needle-77 İİ", "needle-77");
+        check("Müller", r#"{"owner": "M\u00fcller"}"#, r"M\u00fc");
+        check("会议", r#"{"title": "\u4f1a\u8bae"}"#, r"\u4f1a");
+        check("deadline", r#"["\u4f1a\ud83d\ude00\u8bae Agenda\ndeadline"]"#, "deadline");
         check("main_loop.rs", "at /srv/src/main_loop.rs:42", "srv/src");
         assert_eq!(asking("quokka").find("no animal"), None);
         assert_eq!(asking("quokka").find(""), None);

@@ -55,6 +55,23 @@ fn tokens_of_code_are_found_whole_and_in_parts() {
     check("a@b.org", "a@b.org a b.org b org");
 }
 
+/// BS7: a word is the same word in JSON, where line ends and characters may be escaped.
+#[test]
+fn bs7_escapes_of_json_are_read() {
+    let json =
+        r#"{"title":"\u4f1a\u8bae","owner":"M\u00fcller","body":"Agenda\ndeadline\tmoved\r\n"}"#;
+    check(json, "titl 会 议 会议 owner müller muller bodi agenda deadlin move");
+    check(r#"[{"a": "\ud55c\uad6d \\u4f1a C:\\new"}]"#, "a 한국 会 c://new c new");
+    check(r"{'a': 'one\ntwo'}", "a one two");
+    check(r#""one\ntwo", "#, "one two");
+    check(r#""one\n\"two\"""#, "one two");
+    check(r"x = '\u00e9t\u00e9'", "x été ete");
+    // A backslash of a path is none of an escape.
+    check(r"C:\new\temp", "c:/new/temp new/temp c new temp");
+    check(r"[INFO] \new", "info new");
+    check(r#""C:\new" \ud800 is"#, "c:/new c new ud800 ud 800 is");
+}
+
 /// BS7: terminal colours are not part of the words that they colour.
 #[test]
 fn bs7_colours_are_no_words() {

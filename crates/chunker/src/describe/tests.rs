@@ -127,6 +127,23 @@ fn md2_a_sentence_says_who_did_what_with_what() {
     check(&[], BlockType::Chat, "Nothing is said.", &[]);
 }
 
+/// Line ends and characters that JSON escapes are no part of a name.
+#[test]
+fn keywords_of_json_are_words() {
+    let json = r#"{"body": "Agenda\nnow see\nsrc/deck.rs\nnow", "owner": "M\u00fcller", "title": "\u4f1a\u8bae"}"#;
+    let told = header(&[Message::user(json)]).keywords;
+    for word in ["src/deck.rs", "müller", "agenda"] {
+        assert!(told.iter().any(|keyword| keyword == word), "{word}: {told:?}");
+    }
+    let chinese = header(&[Message::user(r#"["\u79df\u7ea6"]"#)]).keywords;
+    assert_eq!(chinese, ["租约"]);
+    let keywords = header(&[call("write", json), result(json)]).keywords;
+    assert!(keywords.iter().any(|keyword| keyword == "src/deck.rs"), "{keywords:?}");
+    for keyword in told.iter().chain(&keywords) {
+        assert!(!keyword.contains(['\\', '\n']) && !keyword.contains("nnow"), "{keyword}");
+    }
+}
+
 #[test]
 fn md2_of_several_calls_the_one_that_fails_is_named() {
     let calls = |of: &[(&str, &str)]| {
