@@ -69,7 +69,7 @@ impl Letters {
 }
 
 fn english(block_type: BlockType, names: &Names, parts: &[Described<'_>]) -> String {
-    let asked = opening(parts);
+    let asked = opening(block_type, parts);
     let said = |words: usize| {
         asked.map(|asked| (who(asked, "User", "Assistant", "Tool"), clip(&telling(asked), words)))
     };
@@ -108,7 +108,7 @@ fn english(block_type: BlockType, names: &Names, parts: &[Described<'_>]) -> Str
         }
         let room = WORDS.saturating_sub(count(&action) + 3);
         match said(room).filter(|said| !said.1.is_empty()) {
-            Some((who, what)) if asked.is_some_and(|a| *a.role() == Role::User) => {
+            Some((who, what)) if asked.is_some_and(is_user) => {
                 format!("{who} asks \"{what}\"; assistant {action}.")
             }
             _ if names.tools.is_empty() => format!("{action}."),
@@ -116,7 +116,7 @@ fn english(block_type: BlockType, names: &Names, parts: &[Described<'_>]) -> Str
         }
     } else {
         let verbs = match block_type {
-            BlockType::Qa => ("asks", "answers"),
+            BlockType::Qa if asked.is_some_and(is_user) => ("asks", "answers"),
             _ => ("says", "says"),
         };
         let reply = asked.and_then(|asked| reply(parts, asked));
@@ -143,7 +143,7 @@ fn english(block_type: BlockType, names: &Names, parts: &[Described<'_>]) -> Str
 }
 
 fn cjk(frame: &Frame, block_type: BlockType, names: &Names, parts: &[Described<'_>]) -> String {
-    let asked = opening(parts);
+    let asked = opening(block_type, parts);
     let sentence = match (block_type, asked) {
         (BlockType::ToolCall, _) => called(frame, names, asked),
         (_, Some(asked)) => talked(frame, block_type, parts, asked),
@@ -183,7 +183,7 @@ fn called(frame: &Frame, names: &Names, asked: Option<&Message>) -> String {
         let Some(first) = tools.first() else { return frame.answered.to_owned() };
         let many = |_| frame.many.replace("{}", &tools.len().to_string());
         let tools = listed(&tools, named, tool, "、", many);
-        let asked = asked.filter(|asked| *asked.role() == Role::User);
+        let asked = asked.filter(|asked| is_user(asked));
         let fill = |frame: &str| frame.replace("{tools}", &tools);
         match (target, asked) {
             (Some(found), _) => fill(frame.calls_on)
@@ -213,7 +213,7 @@ fn talked(
 ) -> String {
     const REPLY: usize = 14;
     let (asks, answers) = match block_type {
-        BlockType::Qa => (frame.asks, frame.answers),
+        BlockType::Qa if is_user(asked) => (frame.asks, frame.answers),
         _ => (frame.says, frame.says),
     };
     let speaker = |message| {
@@ -232,9 +232,9 @@ fn talked(
 }
 
 /// Returns the message that says what the block is about: the first one of the user that is more
-/// than a courtesy, otherwise the first that says anything and is neither an instruction nor the
-/// output of a tool.
-fn opening<'a>(parts: &[Described<'a>]) -> Option<&'a Message> {
+/// than a courtesy or, if it is answered, says anything; otherwise the first that says anything and is neither an
+/// instruction nor the output of a tool.
+fn opening<'a>(block_type: BlockType, parts: &[Described<'a>]) -> Option<&'a Message> {
     let spoken = || {
         parts.iter().map(|part| part.message).filter(|message| {
             !message.role().is_instruction()
@@ -243,13 +243,22 @@ fn opening<'a>(parts: &[Described<'a>]) -> Option<&'a Message> {
                 && says_something(message)
         })
     };
-    let of_users = || spoken().filter(|message| *message.role() == Role::User);
+    let of_users = || spoken().filter(|message| is_user(message));
     let tells = |message: &&Message| {
         let mut words = 0;
         each_word(&head(message), |word| words += usize::from(!is_stop_word(word)));
         words >= 2
     };
-    of_users().find(tells).or_else(|| spoken().find(tells)).or_else(|| spoken().next())
+    let asks = || of_users().next().filter(|_| block_type == BlockType::Qa);
+    of_users()
+        .find(tells)
+        .or_else(asks)
+        .or_else(|| spoken().find(tells))
+        .or_else(|| spoken().next())
+}
+
+fn is_user(message: &Message) -> bool {
+    *message.role() == Role::User
 }
 
 /// Returns the first answer of another speaker after `asked`.

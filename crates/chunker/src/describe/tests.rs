@@ -127,6 +127,35 @@ fn md2_a_sentence_says_who_did_what_with_what() {
     check(&[], BlockType::Chat, "Nothing is said.", &[]);
 }
 
+/// MD2: a short question is asked by the user all the same.
+#[test]
+fn md2_nobody_asks_what_they_answer() {
+    let of = |asked: &str, answer: &str| {
+        header(&[Message::user(asked), Message::assistant(answer)]).core_semantic
+    };
+    assert_eq!(
+        of("why?", "Because the fuse blew."),
+        "User asks \"why?\"; assistant answers \"Because the fuse blew\"."
+    );
+    assert_eq!(of("为什么？", "因为保险丝烧断了。"), "用户问：为什么？；助手答：因为保险丝烧断了");
+    let told = Message::observation("why did the fuse blow?");
+    let about = header(&[told, Message::assistant("The fuse was too weak.")]).core_semantic;
+    assert_eq!(about, "Assistant says \"The fuse was too weak\".");
+}
+
+/// MD2: a name that fits is whole, whatever mark follows it.
+#[test]
+fn md2_a_mark_behind_a_name_takes_no_letter_of_it() {
+    let path = format!("src/{}.rs", "a".repeat(41));
+    let arguments = format!("{{\"path\": \"{path}\"}}");
+    let messages = [Message::user("Read the file now"), call("read", &arguments), result("好")];
+    let about = header(&messages).core_semantic;
+    assert!(about.ends_with(&format!("calls read on {path}.")), "{about}");
+    let asked = Message::user(&format!("Why is {path}"));
+    let about = header(&[asked, Message::assistant("It is old.")]).core_semantic;
+    assert!(about.contains(&format!("{path}\"; assistant")), "{about}");
+}
+
 /// Line ends and characters that JSON escapes are no part of a name.
 #[test]
 fn keywords_of_json_are_words() {

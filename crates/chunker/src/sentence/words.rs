@@ -42,11 +42,7 @@ pub(super) fn plain(text: &str) -> String {
 /// Returns at most `most` words, each of bounded length.
 pub(super) fn clip(text: &str, most: usize) -> String {
     let mut words = text.split_whitespace();
-    let mut kept: Vec<String> = words
-        .by_ref()
-        .take(most)
-        .map(|word| abbreviated(word, LONGEST_WORD).into_owned())
-        .collect();
+    let mut kept: Vec<String> = words.by_ref().take(most).map(bounded).collect();
     if words.next().is_some()
         && let Some(last) = kept.last_mut()
         && !last.ends_with('…')
@@ -55,6 +51,14 @@ pub(super) fn clip(text: &str, most: usize) -> String {
         last.push('…');
     }
     kept.join(" ")
+}
+
+/// Returns a word of bounded length. The marks that a sentence puts around a name do not count.
+fn bounded(word: &str) -> String {
+    let bare = word.trim_start_matches('"').trim_end_matches(['"', ',', ';', ':', '.']);
+    let marks = word.len() - bare.len();
+    let longest = if marks <= 4 { LONGEST_WORD + marks } else { LONGEST_WORD };
+    abbreviated(word, longest).into_owned()
 }
 
 /// Returns at most `most` names of at most `longest` characters, at least one and at most two, and
