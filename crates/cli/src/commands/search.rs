@@ -11,7 +11,7 @@ use crate::output::snippet::{snippet_line, snippets};
 use crate::output::{self, Output, style, text};
 use crate::store;
 use clap::Args;
-use filter::excludes_all;
+use filter::{block_type, nothing_found, time, until};
 use foldback::{
     AllTodosAnswer, AllTodosRequest, Memory, NotSearched, SearchAnswer, Unsearched, question_words,
 };
@@ -93,12 +93,12 @@ pub(crate) struct Search {
     #[arg(long = "type", value_name = "TYPE", value_parser = block_type)]
     block_type: Option<BlockType>,
 
-    /// Only blocks that began at this time or later, for example 2025-01-01T10:00:00Z
+    /// Only blocks that began at this time or later, for example 2025-01-01 or 2025-01-01T10:00:00Z
     #[arg(long, value_name = "TIME", value_parser = time)]
     since: Option<Timestamp>,
 
-    /// Only blocks that began at this time or earlier
-    #[arg(long, value_name = "TIME", value_parser = time)]
+    /// Only blocks that began at this time or earlier; a day counts to its end
+    #[arg(long, value_name = "TIME", value_parser = until)]
     until: Option<Timestamp>,
 
     /// Show blocks that have little to do with the question, too
@@ -153,6 +153,9 @@ impl Search {
                 "the question is blank; words, names, paths or an error message were expected";
             return Err(CliError::Usage(what.to_owned()));
         }
+        if self.since.zip(self.until).is_some_and(|(since, until)| since > until) {
+            return Err(CliError::Usage("--since is after --until".to_owned()));
+        }
         let memory = self.open(globals, out)?;
         let begun = Instant::now();
         let (answer, extent) = self.ask(&memory, &query)?;
@@ -192,20 +195,8 @@ impl Search {
                 unsearched,
                 unsearched_more,
             })?;
-        } else if found.is_empty()
-            && excludes_all(&memory, self.source.as_deref(), self.folder().as_deref())?
-        {
-            let flags = [("--source", self.source.is_some()), ("--folder", self.folder.is_some())];
-            let flags: Vec<_> = flags.iter().filter(|flag| flag.1).map(|flag| flag.0).collect();
-            let flags = flags.join(" and ");
-            out.note(format_args!("nothing was searched: no todo passes {flags}"));
         } else if found.is_empty() {
-            let more = if self.all { "" } else { "; --all shows the nearest blocks" };
-            let or = match &self.todo {
-                Some(todo) => format!(", or `foldback blocks --todo {todo}`"),
-                None => " or `foldback todos`".to_owned(),
-            };
-            out.note(format_args!("nothing was found; try other words, a name{or}{more}"));
+            out.note(nothing_found(&self, &memory)?);
         } else {
             let words = question_words(&query);
             for (at, found) in found.iter().enumerate() {
@@ -353,17 +344,6 @@ fn text_of(body: &[(SeqNo, Message)]) -> String {
         }
     }
     out
-}
-
-fn block_type(name: &str) -> Result<BlockType, String> {
-    let all = [BlockType::ToolCall, BlockType::Qa, BlockType::Chat];
-    let found = all.into_iter().find(|known| known.as_str() == name);
-    found.ok_or_else(|| "expected a block type: tool_call, qa or chat".to_owned())
-}
-
-fn time(text: &str) -> Result<Timestamp, String> {
-    let expected = "expected a time such as 2025-01-01T10:00:00Z, or 2025-01-01 10:00:00 for UTC";
-    Timestamp::parse(text).ok_or_else(|| expected.to_owned())
 }
 
 /// Removes the middle of a long text: logs end with what matters.

@@ -71,6 +71,17 @@ fn filters_bound_what_is_found() {
     assert!(late.iter().all(|seq| all.contains(seq)) && !late.is_empty());
     assert!(early.iter().all(|seq| !late.contains(seq)));
     assert!(hits(&["--since", "2031-01-01T00:00:00Z"]).is_empty());
+    let day = "2025-03-01";
+    assert_eq!(hits(&["-k", "50", "--since", day, "--until", day]), all);
+    assert!(hits(&["--until", "2025-02-28"]).is_empty());
+    let none = ["search", "--todo", "quay", query, "--until", "2025-02-28", "--type", "qa"];
+    let none = shell.run(&none);
+    let told = "nothing was found among the blocks that pass --type and --until";
+    assert!(none.code == 1 && none.stderr.contains(told), "{none:?}");
+    assert!(!none.stderr.contains("foldback blocks"), "{none:?}");
+    let never = ["--since", "2025-03-02", "--until", day];
+    let never = shell.run(&[&["search", "--todo", "quay", query][..], &never].concat());
+    assert!(never.code == 2 && never.stderr.contains("--since is after --until"), "{never:?}");
     let typed = shell.json(&["search", "--todo", "quay", "--type", "tool_call", query]);
     assert!(!typed["hits"].as_array().unwrap().is_empty());
     for bad in [["--since", "soon"], ["--type", "essay"], ["-k", "0"], ["-k", "201"]] {
