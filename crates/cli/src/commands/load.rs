@@ -1,6 +1,7 @@
 //! `foldback load`.
 
 mod lines;
+mod payload_json;
 
 use super::TodoArg;
 use crate::cli::Globals;
@@ -11,13 +12,13 @@ use crate::output::terminal::{Form, Shown};
 use crate::output::{Output, message, style};
 use crate::{outfile, store};
 use clap::Args;
-use data_encoding::BASE64;
 use foldback::{AuditEvent, ErrorKind, Memory, Todo};
 use foldback_backend_store::{Error as PayloadError, Excerpt, Meta, Position};
 use foldback_core::{
     Block, BlockHeader, BlockId, CloseReason, Message, PayloadRef, Reference, thousands,
 };
-use lines::Lines;
+use lines::{Lines, lines_of};
+use payload_json::PayloadJson;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -47,7 +48,8 @@ pub(crate) struct Load {
     #[command(flatten)]
     todo: TodoArg,
 
-    /// A block's id (b_...) or a payload's reference (store://...), as `blocks`, `search` and `view` show it
+    /// A block's id (b_...) or a payload's reference (store://...), as `blocks`, `search` and `view` show it; a payload's
+    /// may name its lines: store://5-ab2c#lines=100-140
     #[arg(value_name = "REF")]
     reference: String,
 
@@ -84,20 +86,6 @@ struct BlockJson<'a> {
 }
 
 #[derive(Serialize)]
-struct PayloadJson {
-    kind: &'static str,
-    r#ref: String,
-    bytes: u64,
-    first_line: u64,
-    last_line: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    text: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    base64: Option<String>,
-    next: Option<String>,
-}
-
-#[derive(Serialize)]
 struct FileJson {
     kind: &'static str,
     r#ref: String,
@@ -117,9 +105,17 @@ enum Found {
 }
 
 impl Load {
-    pub(crate) fn run(self, globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
-        let reference = Reference::parse_in(&self.todo.todo, &self.reference)
+    pub(crate) fn run(mut self, globals: &Globals, out: &Output) -> Result<Outcome, CliError> {
+        let (reference, lines) = lines_of(&self.reference).map_err(CliError::Usage)?;
+        let reference = Reference::parse_in(&self.todo.todo, reference)
             .map_err(|error| CliError::Usage(error.to_string()))?;
+        if lines.is_some() {
+            if self.lines.is_some() || self.pattern.is_some() || self.out.is_some() {
+                let what = "a reference with #lines= excludes --lines, --match and --out";
+                return Err(CliError::Usage(what.to_owned()));
+            }
+            self.lines = lines;
+        }
         let memory = store::open_for_reading(globals)?;
         let references = [reference.to_string()];
         // Content is given only if the access is recorded.
@@ -352,45 +348,4 @@ fn print_block(block: &Block, messages: &[Message], out: &Output) -> Result<(), 
         message::print(out, seq.0, shown, "")?;
     }
     Ok(())
-}
-
-impl PayloadJson {
-    fn new(
-        name: &PayloadRef,
-        meta: &Meta,
-        bytes: Vec<u8>,
-        (first, last): (u64, u64),
-        next: Option<Position>,
-    ) -> Self {
-        let (text, base64) = text_or_base64(bytes);
-        Self {
-            kind: "payload",
-            r#ref: name.to_string(),
-            bytes: meta.bytes,
-            first_line: first,
-            last_line: last,
-            text,
-            base64,
-            next: next.map(|next| next.to_string()),
-        }
-    }
-}
-
-/// Bytes as JSON can represent them.
-fn text_or_base64(bytes: Vec<u8>) -> (Option<String>, Option<String>) {
-    match String::from_utf8(bytes) {
-        Ok(text) => (Some(text), None),
-        Err(error) => (None, Some(BASE64.encode(error.as_bytes()))),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn bytes_that_are_no_text_are_base64() {
-        assert_eq!(text_or_base64("中".into()), (Some("中".to_owned()), None));
-        assert_eq!(text_or_base64(vec![0xff, 0x00]), (None, Some("/wA=".to_owned())));
-    }
 }

@@ -42,6 +42,15 @@ fn bs3_ranges_and_patterns() {
     };
     assert_eq!(load(&["--lines", "2-4"]).text(), format!("{}\n", lines[1..4].join("\n")));
     assert_eq!(load(&["--lines", "1"]).text(), "def sweep(store):\n");
+    let named = format!("{sweeper}#lines=2-4");
+    let by_name = |args: &[&str]| shell.run(&[&["load", "--todo", "quay", &named], args].concat());
+    assert_eq!(by_name(&[]).stdout, load(&["--lines", "2-4"]).stdout);
+    for twice in [["--lines", "2-4"], ["--match", "rule"], ["--out", "x"]] {
+        assert_eq!(by_name(&twice).code, 2, "{twice:?}");
+    }
+    for bad in [format!("{sweeper}#lines=4-2"), "b_quay_001#lines=2-4".to_owned()] {
+        assert_eq!(shell.run(&["load", "--todo", "quay", &bad]).code, 2, "{bad}");
+    }
     let last = lines.len().to_string();
     assert_eq!(
         load(&["--lines", &format!("{last}-")]).text(),

@@ -25,6 +25,14 @@ impl FromStr for Lines {
     }
 }
 
+/// Returns a reference, and the lines that it names behind it, if any.
+pub(super) fn lines_of(reference: &str) -> Result<(&str, Option<Lines>), String> {
+    match reference.split_once("#lines=") {
+        Some((reference, lines)) => Ok((reference, Some(lines.parse()?))),
+        None => Ok((reference, None)),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
