@@ -19,8 +19,8 @@ use foldback_core::Budget;
 /// chat template supports.
 ///
 /// JSON: {"messages": [chat-completions messages], "tools": [...], "tokens", "block": id or null,
-/// "loose", "pinned", "fold_policy"}; `tokens` is the running system's estimate. With --sent there are no
-/// `block` and no `fold_policy`, and `loose` and `pinned` are 0.
+/// "loose", "pinned", "unfit": [sentences on what --budget left out or had no room for], "fold_policy"}; `tokens` is the
+/// running system's estimate. With --sent there are no `block` and no `fold_policy`, and `loose` and `pinned` are 0.
 #[derive(Args)]
 pub(crate) struct View {
     #[command(flatten)]

@@ -15,6 +15,8 @@ struct PromptJson<'a> {
     block: Option<&'a BlockId>,
     loose: usize,
     pinned: usize,
+    /// What does not fit into the budget.
+    unfit: &'a [String],
     /// When blocks leave the view; absent for a sent request.
     #[serde(skip_serializing_if = "Option::is_none")]
     fold_policy: Option<&'static str>,
@@ -49,6 +51,7 @@ pub(crate) fn print(
             block: prompt.block.as_ref(),
             loose: prompt.loose,
             pinned: prompt.pinned,
+            unfit: &prompt.unfit,
             fold_policy: policy.map(FoldPolicy::name),
         });
     }

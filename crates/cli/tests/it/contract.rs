@@ -23,7 +23,8 @@ fn check(value: &Value, expected: &[&str]) {
 const HEADER: [&str; 7] =
     ["block_id", "todo_id", "block_type", "keywords", "core_semantic", "create_time", "data_ids"];
 
-const VIEW: [&str; 7] = ["messages", "tools", "tokens", "block", "loose", "pinned", "fold_policy"];
+const VIEW: [&str; 8] =
+    ["messages", "tools", "tokens", "block", "loose", "pinned", "unfit", "fold_policy"];
 
 #[test]
 fn replay_has_the_twelve_keys_first() {
