@@ -28,6 +28,7 @@ pub(crate) struct Output {
     json: bool,
     quiet: bool,
     width: usize,
+    is_bounded: bool,
     finishes: bool,
 }
 
@@ -39,8 +40,10 @@ const LEAST_WIDTH: usize = 40;
 
 impl Output {
     pub(crate) fn new(globals: &Globals) -> Self {
-        let width = width().max(LEAST_WIDTH);
-        Self { json: globals.json, quiet: globals.quiet, width, finishes: false }
+        let known = width();
+        let width = known.unwrap_or(WIDTH).max(LEAST_WIDTH);
+        let is_bounded = known.is_some();
+        Self { json: globals.json, quiet: globals.quiet, width, is_bounded, finishes: false }
     }
 
     /// Returns the same output for a command that writes to a store: it finishes its work when
@@ -52,7 +55,7 @@ impl Output {
     /// An output like a pipe.
     #[cfg(test)]
     pub(crate) fn plain() -> Self {
-        Self { json: false, quiet: false, width: WIDTH, finishes: false }
+        Self { json: false, quiet: false, width: WIDTH, is_bounded: false, finishes: false }
     }
 
     /// Whether results are JSON.
@@ -68,6 +71,11 @@ impl Output {
     /// The columns of a line.
     pub(crate) fn width(&self) -> usize {
         self.width
+    }
+
+    /// Whether a longer line would be broken: on a terminal, or if `COLUMNS` is set.
+    pub(crate) fn is_bounded(&self) -> bool {
+        self.is_bounded
     }
 
     /// Prints a line for a person. Its styles reach terminals only, and none if `NO_COLOR` is set.
@@ -147,9 +155,9 @@ pub(crate) fn misused(error: &clap::Error) -> ExitCode {
     ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
 }
 
-/// `COLUMNS` if it is set (shells rarely export it, so it was intended), or else the terminal's width.
-fn width() -> usize {
+/// `COLUMNS` if it is set (shells rarely export it, so it was intended), or else the terminal's width, if there is one.
+fn width() -> Option<usize> {
     let named = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
     let terminal = || comfy_table::Table::new().width().map(usize::from);
-    named.or_else(terminal).unwrap_or(WIDTH)
+    named.or_else(terminal)
 }

@@ -8,7 +8,8 @@ use comfy_table::{
 };
 
 /// A table without lines: a bold head, columns two spaces apart, numbers on the right. Long texts
-/// wrap inside their column; names are not broken while there is room for them.
+/// wrap inside their column; names are not broken while there is room for them. In a pipe a name is never broken: if one
+/// has no room, each row is one line.
 pub(crate) struct Table<'a> {
     grid: Grid,
     columns: Vec<Column<'a>>,
@@ -67,21 +68,28 @@ impl<'a> Table<'a> {
         let names = self.columns.iter().filter(|column| matches!(column, Column::Name(_))).count();
         // Several long names share the available width.
         let most = u16::try_from(out.width() / (names + 1)).unwrap_or(NAME_WIDTH).max(16);
+        let most = most.max(NAME_WIDTH.min(most * 2));
+        let widths = self.grid.column_max_content_widths();
+        let is_long = |(column, width): (&Column<'_>, &u16)| {
+            matches!(column, Column::Name(_)) && *width > most
+        };
+        let is_in_lines = !out.is_bounded() && self.columns.iter().zip(&widths).any(is_long);
+        if is_in_lines {
+            self.grid.set_content_arrangement(ContentArrangement::Disabled);
+        }
         let last = self.columns.len().saturating_sub(1);
         for (index, column) in self.columns.iter().enumerate() {
             let Some(grid) = self.grid.column_mut(index) else { continue };
             grid.set_padding((0, if index == last { 0 } else { 2 }));
             match column {
-                Column::Name(_) => {
-                    grid.set_constraint(ColumnConstraint::UpperBoundary(Width::Fixed(
-                        most.max(NAME_WIDTH.min(most * 2)) + 2,
-                    )));
+                Column::Name(_) if !is_in_lines => {
+                    grid.set_constraint(ColumnConstraint::UpperBoundary(Width::Fixed(most + 2)));
                 }
                 Column::Number(_) => {
                     grid.set_cell_alignment(CellAlignment::Right);
                     grid.set_constraint(ColumnConstraint::ContentWidth);
                 }
-                Column::Text(_) => {}
+                Column::Name(_) | Column::Text(_) => {}
             }
         }
         for line in self.grid.lines() {

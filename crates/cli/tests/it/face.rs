@@ -133,6 +133,23 @@ fn tables_fit_and_stand_straight_with_chinese_in_them() {
     }
 }
 
+/// A program that reads a list finds each id on one line.
+#[test]
+fn a_name_is_not_broken_in_a_pipe() {
+    let shell = Shell::new();
+    let id = "a-long-name-".repeat(10);
+    let file = shell.write("long.jsonl", line(&id, quay()));
+    shell.ok(&["import", &file]);
+    let todos = shell.ok(&["todos"]);
+    assert!(todos.text().lines().nth(1).unwrap().starts_with(&id), "{todos:?}");
+    let blocks = shell.ok(&["blocks", "--todo", &id]);
+    assert!(blocks.text().contains(&format!("b_{id}_001")), "{blocks:?}");
+    let mut narrow = shell.command();
+    narrow.env("COLUMNS", "80").arg("--store").arg(shell.store()).arg("todos");
+    let narrow = Ran::of(narrow.output().unwrap());
+    assert!(narrow.text().lines().all(|line| line.len() <= 80), "{narrow:?}");
+}
+
 /// The columns of a text in which every Chinese character and mark takes two.
 fn columns(text: &str) -> usize {
     let wide = |c: char| matches!(c, '\u{3000}'..='\u{9fff}' | '\u{ff00}'..='\u{ff60}');
