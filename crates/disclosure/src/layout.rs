@@ -67,8 +67,8 @@ impl<'v> Layout<'v> {
         if prompt.tokens > max {
             // The excess is not stated: stating it would add to it.
             unfit.push(format!(
-                "The view exceeds the {} allowed tokens; instructions, pinned \
-                 messages and open messages cannot be made smaller.",
+                "The view exceeds the {} allowed tokens; instructions, tools, pinned messages, open \
+                 messages and what is said below them cannot be made smaller.",
                 thousands(max as u64),
             ));
             prompt = self.lay_out(extent, &unfit);

@@ -389,7 +389,7 @@ fn lv5_over_budget_the_block_goes_first_then_fresh_parts() {
     assert_eq!(nothing.unfit.len(), 3);
     let last = nothing.messages.last().unwrap().text().into_owned();
     assert!(last.contains("exceeds the 100 allowed tokens"), "{last}");
-    assert!(last.contains("cannot be made smaller"), "{last}");
+    assert!(last.contains("what is said below them cannot be made smaller"), "{last}");
 }
 
 #[test]
