@@ -72,6 +72,13 @@ pub(crate) fn named_of_compaction(store: &Path, error: KvError) -> Error {
     no_room(store, free_bytes(store).unwrap_or_default(), what)
 }
 
+/// Returns the error of a deletion that has no room although the reserve is used up.
+pub(crate) fn named_of_forgetting(store: &Path) -> Error {
+    let what = "deleting needs some space itself, and the store's reserve for that is used up; remove other files, or \
+                copy the store to another disk (`foldback backup FOLDER`) and forget the todo in the copy";
+    no_room(store, free_bytes(store).unwrap_or_default(), what.to_owned())
+}
+
 fn no_room(path: &Path, free: u64, what: String) -> Error {
     Failure::NoRoom { path: path.to_owned(), free, what }.into()
 }

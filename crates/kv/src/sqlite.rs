@@ -17,6 +17,7 @@ mod identity;
 mod log;
 mod loss;
 mod publish;
+mod room;
 mod row;
 mod table;
 mod writer;
@@ -217,6 +218,11 @@ impl Kv for Sqlite {
     }
 
     fn erase(&self, batch: Batch) -> Result<(), Error> {
+        // What the log holds is copied while there is room: a deletion that does not fit fills the disk at first. If
+        // this is not possible, the commit fails too.
+        let copied =
+            |writer: &Writer| room::copy(&writer.connection).map_err(|e| self.refused(e, false));
+        let _ = self.write("its log was copied", copied);
         match self.commit(batch.clone()) {
             Err(Error::Full { .. }) => self.erase_in_steps(batch),
             committed => committed,

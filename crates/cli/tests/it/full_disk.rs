@@ -105,6 +105,27 @@ fn r3_a_full_disk_gets_room_by_forgetting() {
     assert!(disk.0.join("store/RESERVE").exists(), "it is kept back again");
 }
 
+/// R3: a store that has filled its disk itself, line by line, is emptied again.
+#[test]
+fn r3_a_disk_filled_by_recording_gets_room_by_forgetting() {
+    let shell = Shell::new();
+    let Some(_disk) = Disk::mount(&shell, "size=24m") else { return };
+    let lines: String =
+        notes(2_000, 15_000).iter().map(|one| format!("{}\n", one.json())).collect();
+    for _ in 0..2 {
+        let input = shell.write("lines.jsonl", &lines);
+        let mut command = shell.command();
+        command.arg("--store").arg(shell.path("disk/store")).args(["record", "--todo", "large"]);
+        command.stdin(File::open(&input).unwrap());
+        let ran = Ran::of(command.output().unwrap());
+        assert_eq!(ran.code, 3, "{ran:?}");
+        assert!(ran.stderr.contains("messages were recorded before it"), "{ran:?}");
+        ok(&shell, &["verify"]);
+        ok(&shell, &["forget", "--todo", "large"]);
+        ok(&shell, &["compact"]);
+    }
+}
+
 #[test]
 fn r3_a_disk_for_reading_only_is_named() {
     let shell = Shell::new();

@@ -26,10 +26,14 @@ impl Maintenance<'_> {
         );
         match memory.registry.remove(&todo, delete.clone()) {
             Err(KvError::Full { path }) => {
+                let full = || disk::named_of_forgetting(&path);
                 if !memory.dir.as_deref().map_or(Ok(false), disk::release_reserve)? {
-                    return Err(KvError::Full { path }.into());
+                    return Err(full());
                 }
-                memory.registry.remove(&todo, delete)?;
+                memory.registry.remove(&todo, delete).map_err(|error| match error {
+                    KvError::Full { .. } => full(),
+                    error => error.into(),
+                })?;
             }
             removed => removed?,
         }

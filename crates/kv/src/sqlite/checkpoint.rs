@@ -15,6 +15,7 @@ use parking_lot::Mutex;
 use rusqlite::Connection;
 
 use super::connection::{self, Access};
+use super::room;
 use crate::Batch;
 
 /// How long emptying the log waits for readers of old pages. Writers wait meanwhile, so it is short.
@@ -23,9 +24,8 @@ pub(super) const PATIENCE: Duration = Duration::from_millis(100);
 const IDLE: Duration = Duration::from_secs(2);
 /// The longest pause between two attempts to empty a log that others keep in use.
 const LONGEST_PAUSE: Duration = Duration::from_secs(64);
-const PAGE_BYTES: usize = 4096;
 /// Pages of commits after which the log is copied (4 MiB).
-const PAGES: usize = 1024;
+const PAGES: u64 = 1024;
 
 /// Copies the log into the file and empties it. Returns whether that was possible: a reader of old
 /// pages prevents it.
@@ -44,7 +44,7 @@ pub(super) struct Checkpointer {
 }
 
 struct Thread {
-    commits: SyncSender<usize>,
+    commits: SyncSender<u64>,
     handle: JoinHandle<()>,
 }
 
@@ -55,10 +55,7 @@ impl Checkpointer {
 
     /// Tells the thread that a batch was committed. Never waits for it.
     pub(super) fn committed(&self, batch: &Batch) {
-        // At least a leaf and the head's leaf; inner pages are few. An estimate is enough.
-        let pages = batch.put.iter().map(|(_, value)| value.len() / PAGE_BYTES + 2).sum::<usize>()
-            + 2 * batch.delete.len()
-            + 1;
+        let pages = room::pages_of(batch) + 2 * batch.delete.len() as u64 + 1;
         let mut slot = self.thread.lock();
         if slot.is_none() {
             let (commits, heard) = sync_channel(256);
@@ -88,7 +85,7 @@ impl Checkpointer {
     }
 }
 
-fn run(file: &Path, poisoned: &AtomicBool, heard: &Receiver<usize>) {
+fn run(file: &Path, poisoned: &AtomicBool, heard: &Receiver<u64>) {
     let mut pages = 0;
     let mut pause = IDLE;
     let mut clean = true;
@@ -129,8 +126,7 @@ fn run(file: &Path, poisoned: &AtomicBool, heard: &Receiver<usize>) {
         };
         let emptied = match work {
             Work::Copy => {
-                let copied = opened.query_row("PRAGMA wal_checkpoint(PASSIVE)", (), |_| Ok(()));
-                if copied.is_ok() {
+                if room::copy(&opened).is_ok() {
                     connection = Some(opened);
                 }
                 continue;

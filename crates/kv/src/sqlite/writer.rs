@@ -116,6 +116,7 @@ impl Sqlite {
             return Err(self.poison());
         }
         let connection = &writer.connection;
+        self.shorten_log(connection)?;
         table::run(connection, "BEGIN IMMEDIATE", ())
             .map_err(|error| self.refused(error, false))?;
         writer.turn.give().inspect_err(|_| roll_back(connection))
@@ -125,11 +126,13 @@ impl Sqlite {
     /// nothing.
     fn commit_together(&self, writer: &Writer, batches: &[Batch]) -> Result<Answers, Error> {
         let connection = &writer.connection;
-        let ended = self.apply(writer, batches).and_then(|(link, answers)| {
-            let Some(link) = link else { return Ok((None, answers)) };
-            let committed = table::run(connection, "COMMIT", ());
-            committed.map(|_| (Some(link), answers)).map_err(|error| self.refused(error, true))
-        });
+        let has_room = self.check_room(connection, batches);
+        let ended =
+            has_room.and_then(|()| self.apply(writer, batches)).and_then(|(link, answers)| {
+                let Some(link) = link else { return Ok((None, answers)) };
+                let committed = table::run(connection, "COMMIT", ());
+                committed.map(|_| (Some(link), answers)).map_err(|error| self.refused(error, true))
+            });
         // A committed transaction is left as it is.
         roll_back(connection);
         let (link, answers) = ended?;
@@ -137,6 +140,8 @@ impl Sqlite {
         self.acknowledge(writer, link)?;
         self.commits.fetch_add(1, Ordering::AcqRel);
         batches.iter().for_each(|batch| self.checkpointer.committed(batch));
+        // The commit is durable even if this fails; the next one asks again.
+        let _ = self.shorten_log(connection);
         Ok(answers)
     }
 

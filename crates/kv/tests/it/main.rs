@@ -16,6 +16,8 @@ mod damage;
 mod folder;
 #[cfg(any(feature = "sqlite", feature = "redb", feature = "sled"))]
 mod forget;
+#[cfg(all(unix, feature = "sqlite"))]
+mod full_disk;
 #[cfg(any(feature = "sqlite", feature = "redb", feature = "sled"))]
 mod golden;
 #[cfg(any(feature = "sqlite", feature = "redb"))]
