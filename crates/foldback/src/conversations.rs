@@ -215,7 +215,7 @@ impl<'a> Conversations<'a> {
     /// # Errors
     /// When there is no such todo, or a message is damaged.
     pub fn export(self, todo: &TodoId) -> Result<Conversation, Error> {
-        self.export_with(todo, false)
+        Ok(self.export_with(todo, false)?.0)
     }
 
     /// Exports as [`export`](Self::export) does, with what was [removed](crate::Redaction) and sealed back in its
@@ -225,33 +225,66 @@ impl<'a> Conversations<'a> {
     /// As [`export`](Self::export); and when the memory has no key, or a different one than something was sealed with
     /// ([`NotPermitted`](crate::ErrorKind::NotPermitted)).
     pub fn export_revealed(self, todo: &TodoId) -> Result<Conversation, Error> {
+        let (conversation, sealed) = self.export_revealed_in_part(todo)?;
+        sealed.into_iter().next().map_or(Ok(conversation), Err)
+    }
+
+    /// Exports as [`export_revealed`](Self::export_revealed) does, and leaves the marks where the key does not open what
+    /// was sealed. Returns an error for each such place, which names it.
+    ///
+    /// # Errors
+    /// As [`export`](Self::export); and when the memory has no key, or one that opens nothing that was sealed
+    /// ([`NotPermitted`](crate::ErrorKind::NotPermitted)).
+    pub fn export_revealed_in_part(
+        self,
+        todo: &TodoId,
+    ) -> Result<(Conversation, Vec<Error>), Error> {
         self.export_with(todo, true)
     }
 
-    fn export_with(self, todo: &TodoId, is_revealed: bool) -> Result<Conversation, Error> {
+    fn export_with(
+        self,
+        todo: &TodoId,
+        is_revealed: bool,
+    ) -> Result<(Conversation, Vec<Error>), Error> {
         let info = self.info(todo)?;
         let found = self.memory.find(todo)?;
         let len = self.len(&found)?;
         let mut messages = Vec::new();
-        let mut from = 0;
+        let (mut sealed, mut is_any_open, mut from) = (Vec::new(), false, 0);
+        let mut unless_sealed = |error: Error| match error.failure() {
+            Failure::Sealed { .. } => {
+                sealed.push(error);
+                Ok(())
+            }
+            _ => Err(error),
+        };
         while from < len {
             let to = len.min(from + PER_READ);
             let held = texts::exact_messages(self.memory, &found, from..to)?;
             for (seq, message) in (from..).map(SeqNo).zip(held) {
-                messages.push(match is_revealed {
-                    true => self.memory.revealed(&found, seq, message)?,
-                    false => message,
-                });
+                let revealed = match is_revealed {
+                    true => self.memory.revealed(&found, seq, &message),
+                    false => Ok(None),
+                };
+                let revealed = revealed.or_else(|error| unless_sealed(error).map(|()| None))?;
+                is_any_open |= revealed.is_some();
+                messages.push(revealed.unwrap_or(message));
             }
             from = to;
         }
         let id = info.foreign_id.unwrap_or_else(|| todo.to_string());
-        let revealed = if is_revealed { self.revealed_envelope(&found)? } else { None };
+        let revealed = if is_revealed { self.revealed_envelope(&found) } else { Ok(None) };
+        let revealed = revealed.or_else(|error| unless_sealed(error).map(|()| None))?;
+        is_any_open |= revealed.is_some();
+        if !is_any_open && let Some(error) = sealed.pop() {
+            return Err(error);
+        }
         let envelope = match revealed {
             Some(envelope) => envelope,
             None => self.envelope(todo)?.unwrap_or_default(),
         };
-        Ok(Conversation::from_parts(Some(id), messages, envelope))
+        Ok((Conversation::from_parts(Some(id), messages, envelope), sealed))
     }
 }
 

@@ -15,7 +15,7 @@ use crate::memory::Shared;
 use crate::record::{Draft, Incoming};
 use crate::{Error, ErrorKind, Memory, texts};
 use foldback_core::{Message, SeqNo, TodoId, TodoItem, TodoList};
-use foldback_kv::{Batch, Delete, Expect, Key, Space, Todo, retry};
+use foldback_kv::{Batch, Delete, Error as KvError, Expect, Key, Space, Todo, retry};
 use foldback_redaction::{Finding, find, highest_number, mark, plain, replaced, without_numbers};
 use foldback_transcript::comparable;
 use numbers::Digester;
@@ -200,6 +200,7 @@ impl Shared {
         });
         let message = Arc::new(Message::from_json(&text)?);
         if let (Some(key), Some(draft)) = (self.owners_key(), draft) {
+            self.check_key(key, todo)?;
             let bytes = seal(key, todo.id(), FIRST_MESSAGE + seq.0, &removed)?;
             draft.extra.push((self::key(todo, FIRST_MESSAGE + seq.0), bytes));
         }
@@ -213,6 +214,7 @@ impl Shared {
         let mut batch = Batch::default();
         match came.zip(owners) {
             Some((came, owners)) => {
+                self.check_key(owners, todo)?;
                 let text = data_encoding::BASE64.encode(came);
                 let removed = [Removed { at: 0, mark: 0, text }];
                 batch.put.push((key, seal(owners, todo.id(), ENVELOPE, &removed)?));
@@ -233,7 +235,7 @@ impl Shared {
             .map_err(|_| Failure::Internal("a sealed envelope has no bytes").into())
     }
 
-    /// Returns a message as it was before anything in it was replaced.
+    /// Returns a message as it was before anything in it was replaced; `None` if nothing of it is sealed.
     ///
     /// # Errors
     /// When there is no key, or a different one.
@@ -241,11 +243,11 @@ impl Shared {
         &self,
         todo: &Todo,
         seq: SeqNo,
-        message: Message,
-    ) -> Result<Message, Error> {
+        message: &Message,
+    ) -> Result<Option<Message>, Error> {
         let removed = self.removed(todo, FIRST_MESSAGE + seq.0)?;
         if removed.is_empty() {
-            return Ok(message);
+            return Ok(None);
         }
         let (json, mut out, mut at) = (message.json(), String::new(), 0);
         let place = |place: u64| usize::try_from(place).unwrap_or(usize::MAX);
@@ -255,7 +257,20 @@ impl Shared {
             at = place(one.at.saturating_add(one.mark));
         }
         out.push_str(json.get(at..).unwrap_or_default());
-        Ok(Message::from_json(&out)?)
+        Ok(Some(Message::from_json(&out)?))
+    }
+
+    /// Refuses a key that does not open what was sealed first in a todo: no single key would open the todo after that.
+    fn check_key(&self, owners: &RedactionKey, todo: &Todo) -> Result<(), Error> {
+        let first = match self.kv.scan(Space::Plan, todo.no(), FIRST_MESSAGE..Key::N_END, 1) {
+            // Damage does not tell one key from another.
+            Err(KvError::Corrupt { .. }) => return Ok(()),
+            first => first?,
+        };
+        match first.first().map(|(n, bytes)| open(owners, todo.id(), *n, bytes)) {
+            Some(Err(_)) => Err(Failure::OtherRedactionKey(todo.id().clone()).into()),
+            _ => Ok(()),
+        }
     }
 
     fn removed(&self, todo: &Todo, n: u64) -> Result<Vec<Removed>, Error> {
@@ -283,6 +298,14 @@ impl Live {
 
 fn key(todo: &Todo, n: u64) -> Key {
     Key { space: Space::Plan, todo: todo.no(), n }
+}
+
+/// Names what a record of removed text was removed from.
+fn place_of(n: u64) -> String {
+    match n.checked_sub(FIRST_MESSAGE) {
+        Some(seq) => format!("message {seq}"),
+        None => "the data around the messages".to_owned(),
+    }
 }
 
 /// Returns what the data of a seal are bound to.

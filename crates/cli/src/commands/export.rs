@@ -33,7 +33,8 @@ pub(crate) struct Export {
     branches: bool,
 
     /// Put redacted and sealed text back in its place, byte for byte, with the key in FOLDBACK_REDACTION_KEY or in the
-    /// file of memory.redaction_key_file
+    /// file of memory.redaction_key_file. Messages that the key does not open keep their marks; stderr names them, and
+    /// the exit code is 1
     #[arg(long, conflicts_with = "branches")]
     reveal: bool,
 
@@ -57,14 +58,17 @@ impl Export {
         if self.lenient {
             return self.print_salvage(&memory, out);
         }
-        let conversation = match self.reveal {
-            true => memory.conversations().export_revealed(todo)?,
-            false => memory.conversations().export(todo)?,
+        let (conversation, sealed) = match self.reveal {
+            true => memory.conversations().export_revealed_in_part(todo)?,
+            false => (memory.conversations().export(todo)?, Vec::new()),
         };
         let mut line = conversation.to_json_line();
         line.push('\n');
         out.json_bytes(line.as_bytes())?;
-        Ok(Outcome::Done)
+        for error in &sealed {
+            output::error(format_args!("the marks stay: {}", error.sentence()));
+        }
+        Ok(Outcome::clean_if(sealed.is_empty()))
     }
 
     /// Prints the intact messages of a damaged conversation.

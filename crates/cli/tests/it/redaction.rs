@@ -61,6 +61,7 @@ fn s8_what_was_redacted_is_revealed_to_its_owner_alone() {
     assert_eq!(redacting(&shell, &reveal, Some(KEY)).text(), said);
     let other = redacting(&shell, &reveal, Some(&KEY.replace('7', "8")));
     assert!(other.code != 0 && other.stdout.is_empty(), "{other:?}");
+    assert!(other.stderr.contains("message 0 of todo deploy"), "{other:?}");
     for none in [None, Some("too short")] {
         let refused = redacting(&shell, &reveal, none);
         assert!(

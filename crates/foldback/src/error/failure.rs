@@ -76,12 +76,20 @@ pub(crate) enum Failure {
     NoRedactionKey,
     /// Removed text was sealed with another key, or is damaged.
     #[error(
-        "the text removed from todo {todo} was sealed with a different key than the one given, or is damaged"
+        "the text removed from {place} of todo {todo} was sealed with a different key than the one given, or is damaged"
     )]
     Sealed {
         /// The todo.
         todo: TodoId,
+        /// What the text was removed from.
+        place: String,
     },
+    /// A todo's removed text was sealed with another key.
+    #[error(
+        "the text removed from todo {0} before was sealed with a different key than the one given, and one key opens \
+         a todo; give that key, or record into another todo"
+    )]
+    OtherRedactionKey(TodoId),
     /// Look-ups are to be logged, and there is no folder for the log.
     #[error("an audit log is kept in the store's folder, and a store in memory has none")]
     NoAuditFolder,

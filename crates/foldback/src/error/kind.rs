@@ -96,6 +96,7 @@ impl ErrorKind {
             | Failure::ToItself(_)
             | Failure::NotReturned { .. }
             | Failure::Sealed { .. }
+            | Failure::OtherRedactionKey(_)
             | Failure::NotChild { .. }
             | Failure::NoParent(_) => Self::NotPermitted,
             Failure::NoAuditSecret => Self::ReadOnly,

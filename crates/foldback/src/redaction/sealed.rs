@@ -1,6 +1,6 @@
 //! Seals removed text so that only its owner can read it.
 
-use super::bound_to;
+use super::{bound_to, place_of};
 use crate::Error;
 use crate::error::Failure;
 use foldback_cipher::read_key;
@@ -78,7 +78,7 @@ pub(super) fn open(
     n: u64,
     sealed: &[u8],
 ) -> Result<Vec<Removed>, Error> {
-    let wrong = || Error::from(Failure::Sealed { todo: todo.clone() });
+    let wrong = || Error::from(Failure::Sealed { todo: todo.clone(), place: place_of(n) });
     let (nonce, sealed) = sealed.split_first_chunk::<NONCE_LEN>().ok_or_else(wrong)?;
     let mut bytes = sealed.to_vec();
     let (nonce, bound) = (Nonce::assume_unique_for_key(*nonce), Aad::from(bound_to(todo, n)));

@@ -1,5 +1,7 @@
 //! What is stored in place of secrets.
 
+use super::FIRST_MESSAGE;
+use super::sealed::seal;
 use crate::core::{ItemState, Message, SeqNo, TodoId, TodoItem, TodoList, ToolCall, ToolCallId};
 use crate::{Close, ErrorKind, IndexConfig, Memory, NewSent, Options, Redaction, RedactionKey};
 use foldback_kv::{Batch, Key, Space};
@@ -176,6 +178,44 @@ fn s8_the_owner_reads_it_byte_for_byte_again() {
     assert_eq!(reveal(options(Some(OWNERS))).unwrap(), came);
     assert_eq!(reveal(options(Some(OTHERS))).unwrap_err().kind(), ErrorKind::NotPermitted);
     assert_eq!(reveal(options(None)).unwrap_err().kind(), ErrorKind::InvalidInput);
+}
+
+/// A second key is refused where it would seal, and what it has sealed already keeps its marks when the rest is revealed.
+#[test]
+fn s8_a_todo_is_sealed_with_one_key() {
+    let dir = tempfile::tempdir().unwrap();
+    let open = |owners| Memory::open(dir.path(), options(owners)).unwrap();
+    let first = Message::user(&format!("第一把钥匙：{AWS}"));
+    let second = Message::user(&format!("第二把钥匙：{GITHUB}"));
+    let memory = open(Some(OWNERS));
+    memory.session(&todo("t")).unwrap().record(first.clone()).unwrap();
+    drop(memory);
+    let memory = open(Some(OTHERS));
+    let mut session = memory.session(&todo("t")).unwrap();
+    let refused = session.record(second.clone()).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::NotPermitted);
+    assert!(refused.to_string().contains("record into another todo"), "{refused}");
+    // What holds no secret needs no key, and another todo may have another key.
+    session.record(Message::assistant("好的。")).unwrap();
+    memory.session(&todo("other")).unwrap().record(second.clone()).unwrap();
+    drop((session, memory));
+
+    let memory = open(Some(OWNERS));
+    memory.session(&todo("t")).unwrap().record(second.clone()).unwrap();
+    let whole = memory.conversations().export_revealed(&todo("t")).unwrap().messages;
+    assert_eq!(whole, [first.clone(), Message::assistant("好的。"), second]);
+    // A store in which an earlier program has sealed with both keys.
+    let no = memory.find(&todo("t")).unwrap().no();
+    let bytes = seal(&key(OTHERS), &todo("t"), FIRST_MESSAGE + 2, &[]).unwrap();
+    let put = vec![(Key { space: Space::Plan, todo: no, n: FIRST_MESSAGE + 2 }, bytes)];
+    memory.shared.kv.commit(Batch { put, ..Batch::default() }).unwrap();
+    let (part, sealed) = memory.conversations().export_revealed_in_part(&todo("t")).unwrap();
+    assert_eq!(part.messages[0], first);
+    assert!(part.messages[2].text().contains("[redacted github-token"), "{:?}", part.messages[2]);
+    let [error] = &sealed[..] else { panic!("{sealed:?}") };
+    assert!(error.to_string().contains("message 2 of todo t"), "{error}");
+    let refused = memory.conversations().export_revealed(&todo("t")).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::NotPermitted);
 }
 
 /// What is sealed of one message does not open for another message or another todo.
