@@ -2,7 +2,7 @@
 
 use crate::run::NO_DOCUMENTS;
 use foldback::ErrorKind;
-use foldback::core::TenantId;
+use foldback::core::{TenantId, thousands};
 use foldback_agent::{AgentError, JournalError};
 use foldback_bench::BenchError;
 use foldback_documents::DocumentsError;
@@ -52,6 +52,16 @@ pub(crate) enum CliError {
          recorded into again"
     )]
     Unread(String),
+    /// A message could not be recorded, after others were.
+    #[error("{}{}", .error.sentence(), before(*.line, *.recorded))]
+    Stopped {
+        /// Why it could not.
+        error: Box<Self>,
+        /// Its line, if the error does not name it.
+        line: Option<u64>,
+        /// How many messages were recorded before it.
+        recorded: u64,
+    },
     /// Files were to be followed, but nobody reads what is recorded of them.
     #[error(
         "nobody reads the results any more, so the files are not followed any more; what was reported is recorded, and \
@@ -130,12 +140,15 @@ impl CliError {
     /// 1 for what does not exist or is damaged, 2 for what the caller has to change, 3 for a resource that the system
     /// does not have.
     fn code(&self) -> u8 {
+        if let Self::Stopped { error, .. } = self {
+            return error.code();
+        }
         if self.is_of_resources() {
             return 3;
         }
         match self {
             Self::NotFound(_) | Self::Agent(_) => 1,
-            Self::Unread(_) | Self::Unfollowed | Self::UnreadToken(_) => 1,
+            Self::Unread(_) | Self::Unfollowed | Self::UnreadToken(_) | Self::Stopped { .. } => 1,
             Self::Journal(JournalError::Damaged { .. } | JournalError::Version { .. }) => 1,
             Self::Usage(_) | Self::Input(_) | Self::Io { .. } | Self::Output(_) => 2,
             Self::Journal(_) | Self::Permissions(_) | Self::Documents(_) => 2,
@@ -188,6 +201,16 @@ impl CliError {
             _ => return false,
         };
         io.kind() == io::ErrorKind::BrokenPipe
+    }
+}
+
+/// What was recorded before the message of a line, as the rest of a sentence.
+fn before(line: Option<u64>, recorded: u64) -> String {
+    let line = line.map(|line| format!(" (line {line} of standard input)")).unwrap_or_default();
+    match recorded {
+        0 => line,
+        1 => format!("{line}; 1 message was recorded before it"),
+        recorded => format!("{line}; {} messages were recorded before it", thousands(recorded)),
     }
 }
 

@@ -195,7 +195,11 @@ pub enum Error {
         path: PathBuf,
     },
     /// The store holds as many todos as it may.
-    #[error("the store holds {most} todos, which is its limit; forget one, or raise the limit")]
+    #[error(
+        "the store may hold at most {most} {} (memory.max_todos; of a tenant, `foldback tenant limit NAME --max-todos`), \
+         and holds as many; forget one, or raise the limit",
+        if *most == 1 { "todo" } else { "todos" }
+    )]
     TooManyTodos {
         /// How many it may hold.
         most: u32,

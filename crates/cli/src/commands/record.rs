@@ -58,6 +58,10 @@ impl Record {
             true => CliError::Unread(text::count(count, "message")),
             false => error,
         };
+        let stopped = |error: CliError, line, recorded| match error {
+            CliError::Unread(_) | CliError::Output(_) => error,
+            error => CliError::Stopped { error: Box::new(error), line, recorded },
+        };
         // The next message; lines that are not messages are answered in their turn.
         let mut next = |count| {
             while let Some(message) = lines.next() {
@@ -66,7 +70,7 @@ impl Record {
                         skipped += 1;
                         skip(out, &todo, lines.line(), &error).map_err(|e| unread(e, count))?;
                     }
-                    message => return Ok::<_, CliError>(Some(message?)),
+                    message => return Ok::<_, CliError>(Some((lines.line(), message?))),
                 }
             }
             Ok(None)
@@ -79,11 +83,12 @@ impl Record {
         let memory = store::open_for_writing(globals, out)?;
         let mut session = memory.session(&todo)?;
         let mut message = Some(first);
-        while let Some(one) = message {
-            let recorded = session.record(one)?;
+        while let Some((line, one)) = message {
+            let recorded =
+                session.record(one).map_err(|error| stopped(error.into(), Some(line), count))?;
             count += 1;
             answer(out, &todo, &recorded).map_err(|error| unread(error, count))?;
-            message = next(count)?;
+            message = next(count).map_err(|error| stopped(error, None, count))?;
         }
         if !out.is_json() {
             let skipped = match skipped {

@@ -67,6 +67,25 @@ fn a_bad_line_ends_it_and_what_came_before_stays() {
     }
 }
 
+/// S10: at a limit, what was recorded before it is counted, and the line and the limit are named.
+#[test]
+fn s10_a_limit_says_how_many_messages_were_recorded_before_it() {
+    let shell = Shell::new();
+    let mut command = shell.command();
+    command.arg("--store").arg(shell.store()).args(["record", "--todo", "t"]);
+    command.env("FOLDBACK_MEMORY_MAX_MESSAGES", "2");
+    let mut child = command.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let said = "{\"role\":\"user\",\"content\":\"好\"}\n";
+    child.stdin.take().unwrap().write_all(format!("\n{}", said.repeat(4)).as_bytes()).unwrap();
+    let ran = Ran::of(child.wait_with_output().unwrap());
+    assert_eq!(ran.code, 2, "{ran:?}");
+    assert!(!ran.stderr.contains("nothing was recorded"), "{ran:?}");
+    for words in ["2 messages were recorded before it", "line 4", "memory.max_messages"] {
+        assert!(ran.stderr.contains(words), "{words}: {ran:?}");
+    }
+    assert_eq!(shell.json(&["todos"])[0]["messages"], 2);
+}
+
 #[test]
 fn for_a_person_it_says_what_closed_and_how_much_there_is() {
     let shell = Shell::new();

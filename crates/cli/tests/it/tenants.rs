@@ -117,7 +117,7 @@ fn tell_apart(world: &World, provider: &Upstream) {
     let (status, _) = ask(&gateway, Some(&of_acme), messages, "Which pier, then?");
     assert_eq!(status, "200");
     let noticed = || ask(&gateway, Some(&of_acme), "/foldback/health", "").1;
-    until("the limit is noticed", || noticed().contains("which is its limit"));
+    until("the limit is noticed", || noticed().contains("may hold at most 1 todo ("));
     let shown = world.ok(1, &["--json", "tenant", "show", "acme"]);
     let shown: Value = serde_json::from_str(&shown).unwrap();
     assert_eq!((&shown["todos"], &shown["messages"]), (&json!(1), &json!(2)), "{shown}");

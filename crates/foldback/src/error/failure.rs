@@ -101,7 +101,8 @@ pub(crate) enum Failure {
     NoAuditSecret,
     /// A limit on what a todo may hold would be exceeded.
     #[error(
-        "todo {todo} may hold at most {most} {what} ({setting}), and this would exceed the limit; nothing was recorded"
+        "todo {todo} may hold at most {most} {what} ({setting}; of a tenant, `foldback tenant limit NAME`), and this would \
+         exceed the limit"
     )]
     Quota {
         /// The todo.

@@ -59,6 +59,8 @@ fn r10_no_todo_is_added_beyond_the_limit() {
     limited.create(&b, b"").unwrap();
     let refused = limited.create(&c, b"");
     assert!(matches!(refused, Err(Error::TooManyTodos { most: 2 })), "{refused:?}");
+    let said = Error::TooManyTodos { most: 1 }.to_string();
+    assert!(said.starts_with("the store may hold at most 1 todo (memory.max_todos"), "{said}");
     assert_eq!(limited.create(&a, b"").unwrap(), first, "one that is there is no new one");
     limited.remove(&first, Vec::new()).unwrap();
     limited.create(&c, b"").unwrap();
