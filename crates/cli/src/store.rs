@@ -75,7 +75,14 @@ fn open(globals: &Globals, options: Options) -> Result<Memory, CliError> {
 pub(crate) fn is_sound(globals: &Globals) -> Result<bool, CliError> {
     let (dir, key) = (folder(globals)?, encryption_key(globals)?);
     let kv = foldback_kv::open_with(&dir, globals.truth()?, Mode::ReadOnly, key.as_ref());
-    let kv = kv.map_err(|error| not_opened(error.into(), &dir))?;
+    let kv = match kv {
+        Ok(kv) => kv,
+        Err(error) => {
+            // The memory says more about what can be done.
+            drop(open_for_reading(globals)?);
+            return Err(not_opened(error.into(), &dir));
+        }
+    };
     Ok(foldback_kv::is_sound(&kv.check()?))
 }
 

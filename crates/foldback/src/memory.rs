@@ -15,7 +15,7 @@ use foldback_blockstore::{AllTodos, BlockStore, SearchAnswer, SearchRequest};
 use foldback_chunker::ChunkerConfig;
 use foldback_core::{Block, BlockId, Embedder, Message, Timestamp, TodoId, TokenCounter};
 use foldback_disclosure::{Answer, Marks, RecallSource, ViewConfig};
-use foldback_kv::{Engine, Kv, Mode, Registry, Todo};
+use foldback_kv::{Engine, Error as KvError, Kv, Mode, Registry, Todo};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -118,8 +118,13 @@ impl Memory {
             return Self::in_memory(options);
         }
         let key = options.encryption.as_ref();
-        let kv = foldback_kv::open_with(dir, options.truth(), options.mode, key)?;
-        Self::open_so(kv, Some(dir), options)
+        let opened = foldback_kv::open_with(dir, options.truth(), options.mode, key);
+        opened.map_err(Error::from).and_then(|kv| Self::open_so(kv, Some(dir), options)).map_err(
+            |error| match error.into_failure() {
+                Failure::Kv(error @ KvError::Damaged { .. }) => Failure::NotOpened(error).into(),
+                failure => failure.into(),
+            },
+        )
     }
 
     /// Creates a store that lives as long as the value.

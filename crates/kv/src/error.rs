@@ -142,10 +142,10 @@ pub enum Error {
         /// The store's folder.
         path: PathBuf,
     },
-    /// The store was opened for reading only, or its folder cannot be written.
-    #[error("the store at {} can only be read", path.display())]
+    /// The store was opened for reading only, or its folder or a file of it cannot be written.
+    #[error("the store cannot be written: {} can only be read", path.display())]
     ReadOnly {
-        /// The store's folder.
+        /// The store's folder, or the file in it.
         path: PathBuf,
     },
     /// The store's log holds commits that a reader without write access cannot reach.

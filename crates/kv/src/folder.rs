@@ -232,6 +232,14 @@ pub(crate) fn restore(dir: &Path, engine: Engine, version: u64) -> Result<(), Er
     write(dir, engine, version, State::Finished).map(drop)
 }
 
+/// What to do about a database that is gone.
+#[cfg(any(feature = "sqlite", feature = "redb", feature = "sled"))]
+pub(crate) fn without(name: &str) -> String {
+    format!(
+        "it has lost its {name}; restore a backup into a new store (`foldback --store NEW restore BACKUP`)"
+    )
+}
+
 /// What to do about a format file that is damaged beside a database.
 const MENDED: &str = "`doctor --repair` rewrites that file";
 
@@ -325,6 +333,10 @@ fn make_private(dir: &Path) -> Result<(), Error> {
     builder.recursive(true);
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    if dir.is_symlink() && !dir.exists() {
+        let detail = "it is a link that leads to nothing".to_owned();
+        return Err(Error::Format { path: dir.to_owned(), detail });
+    }
     builder.create(dir).map_err(writing("create", dir))?;
     #[cfg(unix)]
     {

@@ -64,7 +64,7 @@ impl Redb {
         folder::open(&dir, Engine::Redb, mode, || create(&file).map(drop), || Ok(()))?;
         let lock = Lock::hold(&dir, mode)?;
         if !file.exists() {
-            let detail = format!("it has lost its {REDB_FILE}");
+            let detail = folder::without(REDB_FILE);
             return Err(Error::Format { path: dir, detail });
         }
         if mode == Mode::ReadWrite {

@@ -82,7 +82,7 @@ impl Sqlite {
         let make_tables =
             |connection: &mut _| table::create(connection).map_err(|error| fault::of(&dir, error));
         let is_there = || {
-            let detail = format!("it has lost its {SQLITE_FILE}");
+            let detail = folder::without(SQLITE_FILE);
             if file.exists() { Ok(()) } else { Err(Error::Format { path: dir.clone(), detail }) }
         };
         let make = || publish(&dir, make_tables);

@@ -122,6 +122,30 @@ fn r4_a_repair_writes_nothing_into_an_unsound_database() {
     assert!(tried > 0, "every damage reached the messages");
 }
 
+/// R4: a store that cannot be opened any more says what can be done, whichever way it was damaged.
+#[test]
+fn r4_a_database_that_does_not_open_names_the_way_out() {
+    let shell = Shell::with_quay();
+    let path = shell.store().join("store.sqlite");
+    let database = std::fs::read(&path).unwrap();
+    let half = database[..database.len() / 2].to_vec();
+    let mut flipped = database.clone();
+    flipped[20..23].fill(0xff);
+    for damaged in [Some(half), Some(Vec::new()), Some(flipped), None] {
+        match &damaged {
+            Some(bytes) => std::fs::write(&path, bytes).unwrap(),
+            None => std::fs::remove_file(&path).unwrap(),
+        }
+        let bytes = damaged.map(|bytes| bytes.len());
+        for args in [&["todos"][..], &["doctor"], &["doctor", "--repair"], &["verify"]] {
+            let ran = shell.run(args);
+            assert!([1, 2].contains(&ran.code), "{bytes:?}, {args:?}: {ran:?}");
+            let said = format!("{}{}", ran.text(), ran.stderr).to_lowercase();
+            assert!(said.contains("restore a backup"), "{bytes:?}, {args:?}: {said}");
+        }
+    }
+}
+
 #[test]
 fn r4_a_damaged_format_file_is_written_again() {
     for engine in ["sqlite", "sled"] {

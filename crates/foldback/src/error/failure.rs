@@ -90,6 +90,12 @@ pub(crate) enum Failure {
          a todo; give that key, or record into another todo"
     )]
     OtherRedactionKey(TodoId),
+    /// The database of a store is damaged, so the store could not be opened.
+    #[error(
+        "{0}; restore a backup into a new store (`foldback --store NEW restore BACKUP`), or import what \
+         `foldback export --lenient` can still read into a new store"
+    )]
+    NotOpened(foldback_kv::Error),
     /// Look-ups are to be logged, and there is no folder for the log.
     #[error("an audit log is kept in the store's folder, and a store in memory has none")]
     NoAuditFolder,

@@ -57,6 +57,7 @@ impl ErrorKind {
     pub(super) fn of(failure: &Failure) -> Self {
         match failure {
             Failure::Kv(error) => of_kv(error),
+            Failure::NotOpened(error) => of_kv(error),
             Failure::Blocks(error) => of_blocks(error),
             Failure::Payloads(error) => of_payloads(error),
             Failure::Recall(error) => match error {

@@ -42,7 +42,7 @@ pub(super) fn mend(dir: &Path) -> Result<(), Error> {
     if !place.exists() {
         let others = [old.clone(), dir.join(SPARE_FOLDER)];
         let Some(other) = others.iter().find(|other| other.exists()) else {
-            let detail = format!("it has lost its {SLED_FOLDER}");
+            let detail = folder::without(SLED_FOLDER);
             return Err(Error::Format { path: dir.to_owned(), detail });
         };
         fs::rename(other, &place).map_err(writing("rename", other))?;

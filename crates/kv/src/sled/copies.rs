@@ -190,7 +190,7 @@ pub(super) fn connect_for_reading(dir: &Path) -> Result<(Database, PrivateCopy),
     }
     Err(refused.unwrap_or_else(|| Error::Format {
         path: dir.to_owned(),
-        detail: format!("it has lost its {SLED_FOLDER}"),
+        detail: folder::without(SLED_FOLDER),
     }))
 }
 

@@ -2,11 +2,12 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rusqlite::{ErrorCode, ffi};
 
 use super::Sqlite;
+use crate::folder::SQLITE_FILE;
 use crate::{Engine, Error};
 
 impl Sqlite {
@@ -30,9 +31,12 @@ pub(super) fn of(dir: &Path, error: rusqlite::Error) -> Error {
         Some(ErrorCode::CannotOpen) => match writing_in(dir) {
             Err(refused) if refused.kind() == io::ErrorKind::NotFound => Error::Gone { path },
             Err(refused) => crate::error::writing("open", dir)(refused),
-            Ok(()) => {
-                Error::Engine { engine: Engine::Sqlite.name(), path, source: Box::new(error) }
-            }
+            Ok(()) => match readable(&dir.join(SQLITE_FILE)) {
+                Err(source) if source.kind() == io::ErrorKind::PermissionDenied => {
+                    Error::Io { doing: "open", path: dir.join(SQLITE_FILE), source }
+                }
+                _ => engine_error(path, error),
+            },
         },
         Some(ErrorCode::SystemIoFailure) if !is_cut_short(&error) => {
             Error::Io { doing: "read or write", path, source: io::Error::other(error) }
@@ -41,8 +45,28 @@ pub(super) fn of(dir: &Path, error: rusqlite::Error) -> Error {
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
             Error::Damaged { path, detail: error.to_string() }
         }
-        _ => Error::Engine { engine: Engine::Sqlite.name(), path, source: Box::new(error) },
+        // The folder states a complete store, whose tables a database has from the beginning.
+        _ if error.to_string().contains("no such table") => {
+            Error::Damaged { path, detail: error.to_string() }
+        }
+        _ => engine_error(path, error),
     }
+}
+
+fn engine_error(path: PathBuf, error: rusqlite::Error) -> Error {
+    Error::Engine { engine: Engine::Sqlite.name(), path, source: Box::new(error) }
+}
+
+/// Asks whether a file may be read without opening it: closing another handle of the database would drop the locks of
+/// this process.
+#[cfg(unix)]
+fn readable(file: &Path) -> io::Result<()> {
+    Ok(rustix::fs::access(file, rustix::fs::Access::READ_OK)?)
+}
+
+#[cfg(not(unix))]
+fn readable(_: &Path) -> io::Result<()> {
+    Ok(())
 }
 
 /// Opens a file in the folder, as SQLite would open its log.

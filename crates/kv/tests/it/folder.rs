@@ -123,12 +123,37 @@ fn a_store_that_lost_its_database_is_not_made_anew() {
         for mode in [Mode::ReadWrite, Mode::ReadOnly] {
             let error = open(dir.path(), engine, mode).err().unwrap();
             assert!(matches!(error, Error::Format { .. }), "{error}");
+            assert!(error.to_string().contains("restore BACKUP"), "{error}");
         }
         // And a database without a format file is not taken for a new folder.
         fs::rename(&aside, &place).unwrap();
         fs::remove_file(dir.path().join("FORMAT")).unwrap();
         let error = open(dir.path(), engine, Mode::ReadWrite).err().unwrap();
         assert!(matches!(error, Error::Format { .. }), "{error}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_that_leads_to_nothing_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let link = dir.path().join("store");
+    std::os::unix::fs::symlink(dir.path().join("none"), &link).unwrap();
+    let error = open(&link, Engine::Sqlite, Mode::ReadWrite).err().unwrap();
+    assert!(error.to_string().contains("a link that leads to nothing"), "{error}");
+}
+
+/// R4: an emptied database is damage, and no failure of the engine.
+#[cfg(feature = "sqlite")]
+#[test]
+fn r4_a_database_without_tables_is_damaged() {
+    let dir = tempfile::tempdir().unwrap();
+    drop(open(dir.path(), Engine::Sqlite, Mode::ReadWrite).unwrap());
+    fs::write(dir.path().join("store.sqlite"), "").unwrap();
+    for mode in [Mode::ReadWrite, Mode::ReadOnly] {
+        let kv = open(dir.path(), Engine::Sqlite, mode).unwrap();
+        let error = kv.head(1).unwrap_err();
+        assert!(matches!(error, Error::Damaged { .. }), "{error}");
     }
 }
 
