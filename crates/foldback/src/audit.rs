@@ -21,7 +21,8 @@ use foldback_disclosure::Answer;
 use foldback_kv::Kv;
 use line::Asked;
 use serde::Deserialize;
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 
 /// The log's name in the store's folder.
 const FILE: &str = "audit.jsonl";
@@ -193,6 +194,16 @@ impl Shared {
     /// Returns the path of the log; `None` in memory.
     fn audit_path(&self) -> Option<PathBuf> {
         Some(self.dir.as_ref()?.join(FILE))
+    }
+}
+
+/// Refuses anything but a file under the log's name: opening or reading a pipe would wait for its other end.
+fn check_is_file(path: &Path) -> io::Result<()> {
+    match std::fs::metadata(path) {
+        Ok(found) if !found.is_file() => {
+            Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -3,7 +3,7 @@
 use super::coding::Coding;
 use super::line::{AuditLine, End, LINES_LOST, digest, read};
 use super::log::anchor_of;
-use super::{AuditLog, FILE, key_of};
+use super::{AuditLog, FILE, check_is_file, key_of};
 use crate::Error;
 use crate::error::Failure;
 use foldback_core::{Timestamp, TodoId};
@@ -38,6 +38,7 @@ impl AuditLog<'_> {
             return Ok(());
         };
         let copy = || {
+            check_is_file(&path)?;
             let file = File::open(&path)?;
             // A line that is being written would be copied only in part.
             file.lock_shared()?;
@@ -73,6 +74,7 @@ impl AuditLog<'_> {
                 && filter.since.is_none_or(|since| Timestamp::parse(&line.at) >= Some(since))
                 && query.as_ref().is_none_or(|query| line.query.as_ref() == Some(query))
         };
+        check_is_file(&path).map_err(io)?;
         let mut file = match File::open(&path) {
             Ok(file) => {
                 // A line that is still being written is not broken. What is there now is read, and other writers

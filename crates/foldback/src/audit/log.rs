@@ -1,8 +1,8 @@
 //! Adding to the log.
 
-use super::AuditEvent;
 use super::coding::Coding;
 use super::line::{AuditLine, End, LINES_LOST, write};
+use super::{AuditEvent, check_is_file};
 use crate::Error;
 use crate::error::Failure;
 use foldback_core::Timestamp;
@@ -59,6 +59,7 @@ impl Log {
 
     /// Opens the file that has the log's name now.
     fn file(&self) -> io::Result<File> {
+        check_is_file(&self.path)?;
         let mut options = File::options();
         options.read(true).append(true).create(true);
         #[cfg(unix)]

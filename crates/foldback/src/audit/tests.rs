@@ -37,6 +37,22 @@ fn used(dir: &Path, times: usize) -> Memory {
     memory
 }
 
+/// What is no file is refused at once: a pipe would be waited for.
+#[cfg(unix)]
+#[test]
+fn s16_a_pipe_in_place_of_the_log_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let memory = Memory::open(dir.path(), Options::default()).unwrap();
+    let log = dir.path().join("audit.jsonl");
+    assert!(std::process::Command::new("mkfifo").arg(&log).status().unwrap().success());
+    let refused = memory.audit().read(&AuditFilter::default(), |_| {}).unwrap_err();
+    assert!(refused.sentence().contains("not a regular file"), "{}", refused.sentence());
+    drop(memory);
+    let options = Options::default().with_audit(Audit::new("test"));
+    let refused = Memory::open(dir.path(), options).err().unwrap();
+    assert!(refused.sentence().contains("not a regular file"), "{}", refused.sentence());
+}
+
 #[test]
 fn s16_every_look_up_is_a_line() {
     let dir = tempfile::tempdir().unwrap();
