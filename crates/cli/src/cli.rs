@@ -4,7 +4,7 @@ use crate::commands::Command;
 use crate::error::CliError;
 use crate::payloads::Payloads;
 use crate::settings::{InForce, Kept};
-use crate::store::Loss;
+use crate::store::{self, Loss};
 use crate::truth_parser::{self, TruthParser};
 use clap::builder::Styles;
 use clap::{Args, Parser};
@@ -126,7 +126,20 @@ impl Globals {
         let named = std::env::var(TENANT).ok().filter(|name| !name.is_empty());
         let tenant = named.map(|name| name.parse::<TenantId>()).transpose();
         let tenant = tenant.map_err(|error| CliError::Usage(format!("{TENANT}: {error}")))?;
-        Ok(Self { settings, embedder: chosen, tenant_of_environment: tenant, ..self })
+        let globals = Self { settings, embedder: chosen, tenant_of_environment: tenant, ..self };
+        Ok(globals.with_own_engine())
+    }
+
+    /// Takes the engine of the store that is there if none was named.
+    fn with_own_engine(mut self) -> Self {
+        let is_named = self.settings.source_of("memory.engine").is_some();
+        // Errors are left to the command that opens the store.
+        let dir = store::root(&self).ok().filter(|_| !is_named);
+        let own = dir.and_then(|dir| foldback_kv::engine_of(&dir).ok().flatten());
+        if let Some(own) = own.filter(|own| *own != Engine::Postgres) {
+            own.name().clone_into(&mut self.settings.settings.memory.engine);
+        }
+        self
     }
 
     /// Uses the settings that a run has kept.

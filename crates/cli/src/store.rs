@@ -2,7 +2,7 @@
 
 mod folder;
 
-pub(crate) use folder::{folder, tenants, usual};
+pub(crate) use folder::{folder, root, tenants, usual};
 
 use crate::cli::Globals;
 use crate::encryption_key::{self, encryption_key};
@@ -49,6 +49,13 @@ fn open(globals: &Globals, options: Options) -> Result<Memory, CliError> {
     let has_key = options.encryption.is_some();
     let memory = Memory::open(&folder(globals)?, options).map_err(|error| match error.kind() {
         ErrorKind::Key if !has_key => CliError::Usage(format!("{error}; {}", key_places())),
+        ErrorKind::Key => match encryption_key::place(globals) {
+            Some(place) => CliError::Usage(format!(
+                "{error}; the key is that of {}",
+                place.trim_end_matches(',')
+            )),
+            None => error.into(),
+        },
         _ => error.into(),
     })?;
     let lost = memory.maintenance().lost().unwrap_or_else(|error| {

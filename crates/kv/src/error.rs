@@ -177,8 +177,8 @@ pub enum Error {
     },
     /// A key was given for a store that is not encrypted.
     #[error(
-        "the store at {} is not encrypted, but a key was given; open it without one, or export its todos and import them \
-         into a new store, which is encrypted from the beginning",
+        "the store at {0} is not encrypted, but a key was given; open it without one, or make an encrypted copy of it \
+         (`foldback --store NEW restore {0}`)",
         path.display()
     )]
     NotEncrypted {

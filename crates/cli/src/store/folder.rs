@@ -27,7 +27,7 @@ pub(crate) fn tenants(globals: &Globals) -> Result<PathBuf, CliError> {
 }
 
 /// The folder of all stores: `--store`, or else the settings', or else the user's data folder.
-fn root(globals: &Globals) -> Result<PathBuf, CliError> {
+pub(crate) fn root(globals: &Globals) -> Result<PathBuf, CliError> {
     let named = globals.store.clone().or_else(|| globals.settings.memory.store.clone());
     if let Some(dir) = named {
         if dir.as_os_str().is_empty() {

@@ -104,7 +104,9 @@ fn s14_without_the_key_nothing_is_opened() {
     let open = Shell::with_quay();
     let refused = with_key(&open, &["todos"]);
     assert_eq!(refused.code, 2, "{refused:?}");
-    assert!(refused.stderr.contains("is not encrypted"), "{refused:?}");
+    for words in ["is not encrypted", "--store NEW restore", "that of FOLDBACK_ENCRYPTION_KEY"] {
+        assert!(refused.stderr.contains(words), "{words}: {refused:?}");
+    }
 }
 
 #[test]

@@ -14,6 +14,20 @@ fn run(shell: &Shell, engine: &str, args: &[&str]) -> Ran {
     shell.run(&all)
 }
 
+/// Without a flag or a setting, a store is opened with the engine that made it.
+#[test]
+fn a_store_keeps_its_engine() {
+    for engine in [REDB, SLED] {
+        let shell = Shell::new();
+        let file = shell.write("quay.jsonl", line("quay", quay()));
+        assert_eq!(run(&shell, engine, &["import", &file]).code, 0);
+        assert_eq!(shell.ok(&["export", "--todo", "quay"]).text(), line("quay", quay()));
+        shell.ok(&["doctor", "--repair"]);
+        let other = run(&shell, SQLITE, &["todos"]);
+        assert!(other.code == 2 && other.stderr.contains(engine), "{other:?}");
+    }
+}
+
 /// Commands that have no reason to differ on another engine, in an order in which each finds what it needs, and their
 /// exit codes.
 const COMMANDS: &[(&str, i32)] = &[
