@@ -3,6 +3,7 @@
 use crate::executor::CallReport;
 use crate::model_caller::Piece;
 use crate::react::React;
+use crate::spend_tracker::usage_of;
 use crate::trajectory::{Purpose, Stop};
 use crate::{
     AgentEvent, AgentState, ApprovalRequest, PlannedStep, RunEvent, SpendTracker, ToolOwner,
@@ -140,12 +141,14 @@ fn answered(
     from_journal: bool,
     spend: &SpendTracker,
 ) -> AgentEvent {
-    let (usage, text, error) = match answer {
-        Ok(response) => (response.usage, response.message.text().into_owned(), None),
-        Err(error) => (Usage::default(), String::new(), Some(error.message.clone())),
+    let usage = usage_of(answer);
+    let (text, error) = match answer {
+        Ok(response) => (response.message.text().into_owned(), None),
+        Err(error) => (String::new(), Some(error.message.clone())),
     };
-    // The cost of a call that failed now is not known.
-    let cost = (answer.is_ok() || from_journal).then(|| spend.cost_of(&usage)).flatten();
+    // The cost of a call that failed now is not known, unless its tokens are.
+    let is_known = answer.is_ok() || from_journal || usage != Usage::default();
+    let cost = is_known.then(|| spend.cost_of(&usage)).flatten();
     let calls = answer.as_ref().map_or(0, |answer| answer.message.tool_calls().len());
     let purpose = purpose.clone();
     AgentEvent::Answered { purpose, usage, cost, text, calls, error, from_journal }

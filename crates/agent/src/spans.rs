@@ -80,7 +80,12 @@ pub(crate) fn hear(event: &RunEvent<'_>) {
     match *event {
         RunEvent::Answered { span, answer, .. } => match answer {
             Ok(response) => record_usage(span, &response.usage),
-            Err(error) => record_error(span, error.kind.as_str()),
+            Err(error) => {
+                record_error(span, error.kind.as_str());
+                if let Some(usage) = &error.usage {
+                    record_usage(span, usage);
+                }
+            }
         },
         RunEvent::ToolCalled { span, arguments: Some(arguments) } => {
             record_arguments(span, arguments);

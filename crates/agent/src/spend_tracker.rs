@@ -1,7 +1,7 @@
 //! The tracker of what a run has spent, and of whether it may spend more.
 
 use crate::{Resource, RunEvent, SpendLimits};
-use foldback_llm::{TokenPrices, Usage};
+use foldback_llm::{ChatResponse, ModelError, TokenPrices, Usage};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -251,10 +251,10 @@ impl SpendTracker {
     pub(crate) fn hear(&self, event: &RunEvent<'_>) {
         match *event {
             RunEvent::Answered { answer, from_journal: true, .. } => {
-                self.model_called(answer.as_ref().map(|answer| answer.usage).unwrap_or_default());
+                self.model_called(usage_of(answer));
             }
-            RunEvent::Answered { answer: Ok(answer), .. } => {
-                self.charge(answer.usage);
+            RunEvent::Answered { answer, .. } => {
+                self.charge(usage_of(answer));
             }
             RunEvent::PolicyAsked { usage, cost } => {
                 self.change(&|account| account.spent.model_calls += 1);
@@ -286,7 +286,9 @@ impl SpendTracker {
         self.charge(before.usage);
     }
 
-    fn charge(&self, usage: Usage) -> Option<f64> {
+    /// Counts these tokens, of a call that was counted when it began; returns what they cost, if that is
+    /// known.
+    pub(crate) fn charge(&self, usage: Usage) -> Option<f64> {
         self.charge_at(usage, self.cost_of(&usage))
     }
 
@@ -324,6 +326,14 @@ impl SpendTracker {
         if let Some(from) = &self.inner.from {
             from.change(change);
         }
+    }
+}
+
+/// Returns the tokens of an answer, also of one that could not be used.
+pub(crate) fn usage_of(answer: &Result<ChatResponse, ModelError>) -> Usage {
+    match answer {
+        Ok(response) => response.usage,
+        Err(error) => error.usage.unwrap_or_default(),
     }
 }
 

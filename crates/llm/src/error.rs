@@ -1,5 +1,6 @@
 //! Why a model did not answer.
 
+use crate::Usage;
 use std::time::Duration;
 
 /// A request that was not answered.
@@ -12,13 +13,21 @@ pub struct ModelError {
     pub message: String,
     /// How long the provider asks to wait.
     pub retry_after: Option<Duration>,
+    /// The tokens that the failed answer took, if there was one; all 0 if the provider did not report them.
+    pub usage: Option<Usage>,
 }
 
 impl ModelError {
     /// Creates an error; `message` is a sentence that says what was wrong and what was expected.
     #[must_use]
     pub fn new(kind: ModelErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), retry_after: None }
+        Self { kind, message: message.into(), retry_after: None, usage: None }
+    }
+
+    /// Sets the tokens that the failed answer took.
+    #[must_use]
+    pub fn with_usage(self, usage: Usage) -> Self {
+        Self { usage: Some(usage), ..self }
     }
 }
 

@@ -222,10 +222,11 @@ impl Draft {
         self.end_text(ready);
         if let Some(reason) = self.interrupted {
             let message = format!("the provider stopped the answer before its end: {reason}");
-            return Err(ModelError::new(ModelErrorKind::Unavailable, message));
+            let error = ModelError::new(ModelErrorKind::Unavailable, message);
+            return Err(error.with_usage(self.usage));
         }
         if let Some(problem) = self.problem {
-            return Err(unreadable(&problem.to_string(), ""));
+            return Err(unreadable(&problem.to_string(), "").with_usage(self.usage));
         }
         let is_cut = self.stop.as_ref().is_some_and(|stop| stop.incomplete().is_some());
         let last = self.calls.len().saturating_sub(1);
@@ -265,6 +266,7 @@ impl Draft {
             text.push('}');
             message = Message::from_json(&text).map_err(|error| {
                 unreadable(&format!("the answer is not a message: {error}"), &text)
+                    .with_usage(self.usage)
             })?;
         }
         Ok(ChatResponse { message, usage: self.usage, stop, model: self.model })

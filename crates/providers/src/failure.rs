@@ -109,7 +109,7 @@ pub(crate) fn of_status(status: u16, body: &str, retry_after: Option<Duration>) 
             format!("the provider answered with status {status}{of}{words}")
         }
     };
-    ModelError { kind, message, retry_after }
+    ModelError { retry_after, ..ModelError::new(kind, message) }
 }
 
 /// Creates the error in an answer, or in a frame of one. Its status decides the kind, or else its names do.

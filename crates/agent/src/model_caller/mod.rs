@@ -1,6 +1,7 @@
 //! Requests to a model on behalf of a run.
 
 mod cache_marks;
+mod open_question;
 mod recorded_answers;
 
 use crate::agent::{Agent, AgentError, Task};
@@ -14,6 +15,7 @@ use foldback_llm::{
 };
 use foldback_tool::CancellationToken;
 use futures::StreamExt;
+use open_question::OpenQuestion;
 use parking_lot::Mutex;
 use recorded_answers::RecordedAnswers;
 use serde_json::value::RawValue;
@@ -34,7 +36,6 @@ pub(crate) struct ModelCaller {
 
 /// The outcome of a question.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "it is an answer nearly always")]
 pub enum Reply {
     /// The model's answer.
     Answer(ChatResponse),
@@ -100,6 +101,7 @@ impl ModelCaller {
     pub(crate) fn open(agent: &Agent, task: &Task, log: &RunLog) -> Result<Self, AgentError> {
         let records = agent.executor.records(&task.run)?;
         let answers = RecordedAnswers::of(&task.run, &records).map_err(RunError::from)?;
+        log.spend().charge(recorded_answers::all_lost(&records));
         Ok(Self {
             run: task.run.clone(),
             journal: agent.executor.journal().cloned(),
@@ -168,13 +170,15 @@ impl ModelCaller {
         };
         self.log.emit(RunEvent::Asked { purpose, key, request: &request, tokens });
         let span = spans::chat(model.name());
+        let open = OpenQuestion::new(self, begun, tokens);
         let answer = tokio::select! {
             biased;
             () = self.cancelled.cancelled() => return Ok(Reply::Cancelled),
             () = until(spend.deadline()) => return Ok(Reply::Exhausted(Resource::Time)),
-            answer = answered(model, &request, hear).instrument(span.clone()) => answer,
+            answer = answered(model, &request, &open, hear).instrument(span.clone()) => answer,
         };
-        let answer = answer.map(|response| self.counted(response, &request));
+        let mut answer = answer.map(|response| self.counted(response, &request));
+        let begun = open.end(&mut answer);
         let request_hash = hash_of(&request);
         let noted = self.note(purpose, key, (reason, &request_hash), &answer);
         self.log.emit(RunEvent::Answered {
@@ -271,15 +275,23 @@ async fn until(moment: Option<Instant>) {
 async fn answered(
     model: &dyn ChatModel,
     request: &ChatRequest,
+    open: &OpenQuestion<'_>,
     mut hear: impl FnMut(Written<'_>),
 ) -> Result<ChatResponse, ModelError> {
     let request = &marked(request, model.capabilities());
     let mut stream = model.stream(request).await?;
+    open.hear("");
     while let Some(chunk) = stream.next().await {
         match chunk? {
-            ChatChunk::Text(text) => hear(Written::Text(&text)),
-            ChatChunk::Again => hear(Written::Again),
-            ChatChunk::ToolCall { .. } => {}
+            ChatChunk::Text(text) => {
+                open.hear(&text);
+                hear(Written::Text(&text));
+            }
+            ChatChunk::Again => {
+                open.again();
+                hear(Written::Again);
+            }
+            ChatChunk::ToolCall { arguments, .. } => open.hear(&arguments),
             ChatChunk::Done(response) => return Ok(*response),
         }
     }

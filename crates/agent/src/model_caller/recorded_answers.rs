@@ -12,6 +12,9 @@ use std::collections::{BTreeMap, VecDeque};
 /// The kind under which a model's answers are noted.
 const KIND: &str = "model";
 
+/// The kind under which the tokens of answers are noted that nobody received.
+const LOST: &str = "model_lost";
+
 /// The answers that an earlier run of the same name received, in order.
 #[derive(Debug, Default)]
 pub(super) struct RecordedAnswers {
@@ -52,8 +55,18 @@ type Taken = (Result<ChatResponse, ModelError>, Option<String>);
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum RecordedAnswer {
-    Message { message: Box<RawValue>, stop: StopReason, usage: Usage, model: String },
-    Unreadable { message: String },
+    Message {
+        message: Box<RawValue>,
+        stop: StopReason,
+        usage: Usage,
+        model: String,
+    },
+    Unreadable {
+        message: String,
+        /// The tokens that it took, if they are known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        usage: Option<Usage>,
+    },
 }
 
 impl RecordedAnswers {
@@ -110,7 +123,9 @@ impl RecordedAnswer {
                 let message = Message::from_json(message.get())?;
                 Ok(ChatResponse { message, usage, stop, model })
             }
-            Self::Unreadable { message } => Err(ModelError::new(ModelErrorKind::Response, message)),
+            Self::Unreadable { message, usage } => {
+                Err(ModelError { usage, ..ModelError::new(ModelErrorKind::Response, message) })
+            }
         })
     }
 }
@@ -131,13 +146,32 @@ pub(super) fn record(
             model: model.clone(),
         },
         Err(error) if error.kind == ModelErrorKind::Response => {
-            RecordedAnswer::Unreadable { message: error.message.clone() }
+            RecordedAnswer::Unreadable { message: error.message.clone(), usage: error.usage }
         }
         Err(_) => return Ok(None),
     };
     let request = Some(request_hash.to_owned());
     let noted = AnswerNote { purpose, key: Some(key.to_owned()), reason, request, answer };
     Ok(Some(Record::Note { kind: KIND.to_owned(), body: serde_json::to_string(&noted)? }))
+}
+
+/// Returns the record of the tokens of an answer that nobody received.
+pub(super) fn lost(usage: Usage) -> Result<Record, JournalError> {
+    Ok(Record::Note { kind: LOST.to_owned(), body: serde_json::to_string(&usage)? })
+}
+
+/// Returns the tokens of all such answers.
+pub(super) fn all_lost(records: &[Record]) -> Usage {
+    let mut all = Usage::default();
+    for record in records {
+        if let Record::Note { kind, body } = record
+            && kind == LOST
+            && let Ok(usage) = serde_json::from_str(body)
+        {
+            all += usage;
+        }
+    }
+    all
 }
 
 #[cfg(test)]
@@ -212,6 +246,12 @@ mod tests {
         let down =
             record(Purpose::REACT, "1", (None, "hash"), &failed(ModelErrorKind::Unavailable));
         assert_eq!(down.unwrap(), None);
+        // Earlier journals do not hold what it took.
+        let body = r#"{"purpose":"react","answer":{"unreadable":{"message":"why"}}}"#.to_owned();
+        let old = [Record::Note { kind: KIND.to_owned(), body }];
+        let (answer, _) =
+            RecordedAnswers::of("run", &old).unwrap().take(&Purpose::REACT, "1").unwrap();
+        assert_eq!(answer.unwrap_err().usage, None);
     }
 
     /// R12: an answer that cannot be read is an error that says where; it is not asked for again.

@@ -227,6 +227,8 @@ impl Growing {
                 call.usage = response.usage;
             }
             Err(error) => {
+                call.usage = error.usage.unwrap_or_default();
+                spent.usage += call.usage;
                 let (kind, message) = (error.kind.as_str().to_owned(), error.message.clone());
                 call.error = Some(ModelFailure { kind, message });
             }

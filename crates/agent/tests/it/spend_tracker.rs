@@ -11,7 +11,7 @@ use foldback_core::{
     ContextError, ContextLayer, ContextManager, Message, Recorded, Role, SideCall, SideCalls,
     ToolCall,
 };
-use foldback_llm::{Answer, ScriptedModel, Usage};
+use foldback_llm::{Answer, ModelError, ModelErrorKind, ScriptedModel, Usage};
 use foldback_planner::{StepId, StepResult};
 use foldback_tool::{Effect, FailureKind, Tool, ToolOutput, Toolbox};
 use std::sync::Arc;
@@ -309,4 +309,60 @@ fn s10_a_bound_that_never_holds_is_refused() {
     }
     let free = TokenPrices { input: 0.0, output: 0.0, cached_read: 0.0, cached_write: 0.0 };
     assert!(SpendTracker::new(of_money(0.0), Some(free)).is_ok());
+}
+
+/// A run by a journal, with these answers and a limit of 5,000 tokens.
+async fn bounded(
+    journal: &Arc<MemoryJournal>,
+    answers: impl IntoIterator<Item = Answer>,
+    limits: SpendLimits,
+) -> (Report, SpendTracker) {
+    let spend = SpendTracker::new(limits.with_tokens(5_000), Some(PRICES)).unwrap();
+    let executor = Executor::new(Toolbox::new([says("read", 1, "ok")]).unwrap());
+    let agent = running(&model(answers), executor.with_journal(journal.clone()));
+    let report = agent.run(&React::default(), full().as_mut(), &with(&spend)).await.unwrap();
+    (report, spend)
+}
+
+/// S10: an answer that cannot be read costs what the provider reports, also after a kill.
+#[tokio::test(start_paused = true)]
+async fn s10_an_unreadable_answer_counts() {
+    let journal = Arc::new(MemoryJournal::default());
+    let unreadable =
+        || ModelError::new(ModelErrorKind::Response, "no call").with_usage(usage(1_990, 10)).into();
+    let answers = std::iter::repeat_with(unreadable).take(9);
+    let (report, spend) = bounded(&journal, answers, SpendLimits::default()).await;
+    let calls = spend.spent().model_calls;
+    assert!(calls <= 3, "{calls} calls");
+    assert_eq!(spend.spent().usage, usage(1_990 * calls, 10 * calls));
+    assert_eq!(report.trajectory.spent().usage, spend.spent().usage);
+    let (_, resumed) = bounded(&journal, [], SpendLimits::default().with_model_calls(0)).await;
+    assert_eq!(resumed.spent().usage, spend.spent().usage);
+    assert!(resumed.spent().cost > 0.0);
+}
+
+/// S10: what an answer took that broke off, or was stopped in its middle, is estimated from the request and from what
+/// came, also after a kill. An answer that never began took nothing.
+#[tokio::test(start_paused = true)]
+async fn s10_an_answer_that_broke_off_counts() {
+    let down = || ModelError::new(ModelErrorKind::Unavailable, "it broke off");
+    let begun = || Answer::text(&"潮位三米。".repeat(40)).paced(50, ms(100));
+    let none = SpendLimits::default();
+    for (answer, limits, is_counted) in [
+        (begun().failing(down()), none, true),
+        (begun(), none.with_time(ms(250)), true),
+        (down().into(), none, false),
+    ] {
+        let journal = Arc::new(MemoryJournal::default());
+        let (report, spend) = bounded(&journal, [answer], limits).await;
+        assert_ne!(report.trajectory.outcome.stop, Stop::Answered);
+        let spent = spend.spent();
+        assert_eq!(spent.usage.input > 0 && spent.usage.output > 10, is_counted, "{spent:?}");
+        let (report, resumed) = bounded(&journal, ["好了".into()], none).await;
+        assert_eq!(report.answer(), Some("好了"));
+        let last = report.trajectory.spent().usage;
+        let mut all = spent.usage;
+        all += last;
+        assert_eq!(resumed.spent().usage, all, "{limits:?}");
+    }
 }

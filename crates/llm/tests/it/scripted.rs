@@ -15,9 +15,8 @@ fn request(text: &str) -> ChatRequest {
 
 fn overloaded() -> ModelError {
     ModelError {
-        kind: ModelErrorKind::RateLimit,
-        message: "too many requests".to_owned(),
         retry_after: Some(Duration::from_secs(3)),
+        ..ModelError::new(ModelErrorKind::RateLimit, "too many requests")
     }
 }
 

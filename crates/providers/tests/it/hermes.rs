@@ -177,6 +177,8 @@ async fn mc11_a_call_that_cannot_be_read_is_an_unreadable_answer() {
         assert_eq!(error.kind, ModelErrorKind::Response);
         assert!(error.message.contains(why), "{error}");
         assert!(error.message.ends_with("between the tags tool_call and /tool_call"), "{error}");
+        let usage = error.usage.map(|usage| (usage.input, usage.output));
+        assert_eq!(usage, Some((9, 4)), "it costs as much as any answer");
         let (chunks, streamed) = pieces(&model, &asked()).await;
         assert_eq!(streamed, Some(error));
         assert!(!chunks.iter().any(|chunk| matches!(chunk, ChatChunk::ToolCall { .. })));
