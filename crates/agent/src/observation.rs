@@ -125,6 +125,9 @@ pub(crate) const MISPLACED_BLOCK: &str = "No call of your <execute_tools> block 
 pub(crate) const BLOCK_NOT_READ: &str = "[No call of your <execute_tools> block was made: here tools are called with tool calls of the chat API. \
      Use those, or answer in words; put a block that you quote into a code fence.]";
 
+/// Said of a plan in a run step by step.
+pub(crate) const PLAN_NOT_RUN: &str = "[No step of your plan was run: there are no plans here. Call the tools that you need, or answer in words.]";
+
 /// Said of a block beside tool calls.
 pub(crate) const BLOCK_BESIDE_CALLS: &str = "[Your last message had tool calls and an <execute_tools> block. The tool calls were run, but the block \
      was not: write it again in a message of its own, if it is still needed.]";

@@ -119,14 +119,19 @@ impl<'a> Drive<'a> {
     /// Plans, runs, replans if needed, and has the answer written.
     pub(super) async fn carry_out(&mut self) -> Result<Finish, AgentError> {
         self.begin_planning()?;
-        self.go().await?;
-        if self.task.cancelled.is_cancelled() {
-            return Ok(Finish::Ended(Stop::Cancelled.into()));
-        }
-        match self.closed.take() {
-            None => self.answer().await,
-            Some(Closed::Degraded(degraded)) => Ok(Finish::StepByStep(degraded)),
-            Some(Closed::Ended(stop)) => Ok(Finish::Ended(stop.into())),
+        loop {
+            self.go().await?;
+            if self.task.cancelled.is_cancelled() {
+                return Ok(Finish::Ended(Stop::Cancelled.into()));
+            }
+            return Ok(match self.closed.take() {
+                None => match self.answer().await? {
+                    Some(finish) => finish,
+                    None => continue,
+                },
+                Some(Closed::Degraded(degraded)) => Finish::StepByStep(degraded),
+                Some(Closed::Ended(stop)) => Finish::Ended(stop.into()),
+            });
         }
     }
 

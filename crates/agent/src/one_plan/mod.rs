@@ -5,7 +5,7 @@ mod drive;
 mod handover;
 mod history;
 mod question;
-mod reading;
+pub(crate) mod reading;
 pub(crate) mod request;
 mod settings;
 

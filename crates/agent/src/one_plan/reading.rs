@@ -1,7 +1,8 @@
 //! The reading of a planner's answer.
 
 use foldback_planner::{
-    Finding, FindingKind, Form, Intent, Plan, Position, Progress, StepId, Validator, parse_one_plan,
+    Action, Catalog, Finding, FindingKind, Form, Intent, Plan, Position, Progress, StepId,
+    Validator, parse_one_plan,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -47,6 +48,25 @@ pub(super) fn read(text: &str, progress: &Progress, validator: &Validator<'_>) -
     let mut findings: Vec<String> = errors.into_iter().map(Finding::to_string).collect();
     findings.dedup();
     Reading::Unsound { plan: merged.plan, findings, faulty }
+}
+
+/// Returns the plan that a text consists of, with or without a fence around it; `None` if the text is words, even
+/// if they quote a plan.
+pub(crate) fn written_plan(text: &str) -> Option<Intent> {
+    let text = text.trim_start();
+    let fenced = text.strip_prefix("```").map(|rest| rest.trim_start_matches("json").trim_start());
+    let text = fenced.unwrap_or(text);
+    let read = text.starts_with('{').then(|| parse_one_plan(text))?;
+    read.ok().map(|read| read.intent)
+}
+
+/// Returns whether a plan has a step for the executor: one that calls a known tool, or a decision. Any other plan is
+/// for somebody else.
+pub(crate) fn is_for(plan: &Plan, catalog: &Catalog) -> bool {
+    plan.steps.iter().any(|step| match &step.action {
+        Action::Call { function, .. } => catalog.get(function).is_some(),
+        Action::Anchor { .. } => true,
+    })
 }
 
 /// Returns the text of each faulty step, from its key to that of the next one.

@@ -189,6 +189,15 @@ impl<'a> Requests<'a> {
         self.of(vec![Arc::clone(&self.writer), Arc::new(Message::user(text.trim_end()))])
     }
 
+    /// Asks for the answer again, in place of a plan.
+    pub(crate) fn in_words(&self, asked: &mut ChatRequest, answer: &str) {
+        let answer = excerpt(answer, AROUND_TOKENS, &Estimate).text;
+        asked.messages.push(Arc::new(Message::assistant(&answer)));
+        asked.messages.push(Arc::new(Message::user(
+            "No more steps are run. Answer the request in words, not with a plan, and say what was not done.",
+        )));
+    }
+
     fn with_steps(&self, state: &State) -> String {
         if state.facts.is_empty() {
             format!("{}\n\nNo step was planned.\n\n", self.request)

@@ -241,11 +241,9 @@ impl<'a> ReactLoop<'a> {
         stop: &StopReason,
     ) -> Result<Next, AgentError> {
         let text = message.text().into_owned();
-        if !message.tool_calls().is_empty() {
-            self.was_empty = false;
-        }
         let is_block = self.settings.calls == CallForm::ExecuteTools;
         if !message.tool_calls().is_empty() {
+            self.was_empty = false;
             let calls = message.tool_calls().to_vec();
             context.record(message)?;
             let ran = native_turn::run(self, context, &calls).await?;
@@ -305,11 +303,15 @@ impl<'a> ReactLoop<'a> {
             self.tell(context, said)?;
             return Ok(Next::Unusable(format!("{why}{limit}")));
         }
-        if self.must_call {
-            self.tell(context, observation::CALL_REQUIRED)?;
-            return Ok(Next::Unusable("the model calls no tool although it must".to_owned()));
-        }
-        Ok(Next::Answered(text))
+        let (said, why) = if self.is_plan(&text) {
+            (observation::PLAN_NOT_RUN, "the model writes plans in place of calls")
+        } else if self.must_call {
+            (observation::CALL_REQUIRED, "the model calls no tool although it must")
+        } else {
+            return Ok(Next::Answered(text));
+        };
+        self.tell(context, said)?;
+        Ok(Next::Unusable(why.to_owned()))
     }
 
     /// Returns what follows from an answer that repeats itself until it is cut off. A run that is resumed

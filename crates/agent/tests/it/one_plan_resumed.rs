@@ -246,3 +246,21 @@ async fn r12_an_answer_that_was_of_no_use_is_asked_for_again() {
     let (model, report) = run.live([]).await;
     assert_eq!((model.calls(), report.unwrap().answer()), (0, Some("三米")));
 }
+
+/// R12: a plan in place of the answer is found again, and its steps do not run twice.
+#[tokio::test(start_paused = true)]
+async fn r12_a_plan_in_place_of_the_answer_is_found_again() {
+    let (act, count) = counted("a", Effect::Effectful);
+    let run = Lives::new(vec![act]);
+    let plan = |q: &str| {
+        Answer::from(format!(
+            r#"{{"action_plan": {{"step1": {{"function": "a", "args": {{"q": "{q}"}}}}}}}}"#
+        ))
+    };
+    let (_, report) = run.live([plan("一"), plan("二"), never()]).await;
+    assert_eq!((report.is_none(), count.get()), (true, 2));
+    let (model, report) = run.live(["done".into()]).await;
+    let report = report.unwrap();
+    assert_eq!((report.answer(), model.calls(), count.get()), (Some("done"), 1, 2));
+    assert_eq!(text(&report, 2), r#"{"q":"二"}"#);
+}

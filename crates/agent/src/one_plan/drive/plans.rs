@@ -84,7 +84,7 @@ impl Drive<'_> {
 
     /// Reads an answer as the run that was killed read it: more steps may have ended by now, and whether the
     /// plan fits must not change because of that.
-    fn as_before(&self, reading: Reading, progress: &Progress) -> Reading {
+    pub(super) fn as_before(&self, reading: Reading, progress: &Progress) -> Reading {
         let was_mended = self.next_noted().is_some_and(|(purpose, _)| purpose == Purpose::REPAIR);
         let is_nothing = match &reading {
             Reading::Plan(plan) => plan.steps.is_empty(),
@@ -166,7 +166,12 @@ impl Drive<'_> {
     }
 
     /// Carries out a plan beside the existing steps.
-    fn take_plan(&mut self, purpose: Purpose, text: String, plan: &Plan) -> Result<(), AgentError> {
+    pub(super) fn take_plan(
+        &mut self,
+        purpose: Purpose,
+        text: String,
+        plan: &Plan,
+    ) -> Result<(), AgentError> {
         self.planned(&purpose, plan, &[]);
         let steps = plan.steps.clone();
         self.rounds.push(Round { text, steps, findings: Vec::new() });

@@ -3,12 +3,20 @@
 use super::ReactLoop;
 use crate::agent::AgentError;
 use crate::model_caller::{Reply, estimated};
+use crate::one_plan::reading::{is_for, written_plan};
 use crate::react::CallForm;
 use crate::trajectory::Purpose;
 use foldback_core::{Budget, ContextManager, thousands};
 use foldback_llm::{ChatRequest, ModelErrorKind};
+use foldback_planner::Intent;
 
 impl ReactLoop<'_> {
+    /// Returns whether an answer is a plan for the agent's tools.
+    pub(super) fn is_plan(&self, text: &str) -> bool {
+        let catalog = self.agent.executor.catalog();
+        matches!(written_plan(text), Some(Intent::Plan(plan)) if is_for(&plan, catalog))
+    }
+
     /// Returns how large a prompt may be: by the settings, and within the model's window.
     pub(super) fn bound(&self) -> Budget {
         let window = self.agent.window.budget();

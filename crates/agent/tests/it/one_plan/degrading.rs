@@ -162,3 +162,13 @@ async fn op14_a_failing_model_ends_the_run_and_an_unreadable_answer_is_repaired(
     let report = plan_and_run(&agent(&unreadable, vec![says("a", 1, "ok")])).await;
     assert_eq!(report.answer(), Some("done"));
 }
+
+/// OP14: after the plans, a plan is neither run nor the answer: the model is asked to work step by step.
+#[tokio::test(start_paused = true)]
+async fn op14_there_are_no_plans_step_by_step() {
+    let open = r#"{"mode": "react", "reason": "要看了结果才知道"}"#;
+    let model = texts(&[open, &plan(&[(1, "a", &[])]), "没有做完。"]);
+    let report = plan_and_run(&agent(&model, vec![says("a", 1, "ok")])).await;
+    assert_eq!((report.answer(), model.calls()), (Some("没有做完。"), 3));
+    assert!(asked(&model.requests()[2]).contains("No step of your plan was run"));
+}

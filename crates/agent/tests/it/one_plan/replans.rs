@@ -44,6 +44,52 @@ async fn op9_the_weather_decides() {
     }
 }
 
+/// OP13: a plan in place of the answer is carried out as a replan, in whatever numbers it is written.
+#[tokio::test(start_paused = true)]
+async fn op13_a_plan_in_place_of_the_answer_is_a_replan() {
+    let more = r#"{"action_plan": {"step1": {"function": "b", "args": {"q": "潮位"}}}}"#;
+    for more in [more.to_owned(), format!("```json\n{more}\n```")] {
+        let model = texts(&[&plan(&[(1, "a", &[])]), &more, "好了。"]);
+        let report =
+            plan_and_run(&agent(&model, vec![says("a", 10, "一"), says("b", 10, "二")])).await;
+        assert_eq!((report.answer(), text(&report, 2)), (Some("好了。"), "二"), "{more}");
+        assert!(
+            asked(&model.requests()[2]).contains("二"),
+            "the answer is written from all results"
+        );
+    }
+}
+
+/// OP13: when no replan is left, or the plan has nothing new, the answer is requested once more, in words; a model
+/// that writes another plan has not answered.
+#[tokio::test(start_paused = true)]
+async fn op13_a_plan_is_never_the_answer() {
+    let (first, more) = (plan(&[(1, "a", &[])]), plan(&[(2, "b", &[])]));
+    for (again, replans) in [(&more, 0), (&first, 1)] {
+        for (last, answer) in [("没有做完。", Some("没有做完。")), (again.as_str(), None)]
+        {
+            let model = texts(&[&first, again, last]);
+            let settings = changed(|settings| settings.max_replans = replans);
+            let agent = agent(&model, vec![says("a", 10, "一"), says("b", 10, "二")]);
+            let report = plan_and_run_by(&agent, settings).await;
+            assert_eq!((report.answer(), model.calls()), (answer, 3), "{again}");
+            assert!(asked(&model.requests()[2]).contains("in words"));
+            assert_eq!(report.trajectory.tool_calls().count(), 1);
+        }
+    }
+}
+
+/// OP13: words that quote a plan, and a plan for somebody else's tools, are answers.
+#[tokio::test(start_paused = true)]
+async fn op13_an_answer_may_hold_a_plan() {
+    let foreign = r#"{"action_plan": {"step1": {"function": "灌溉", "args": {}}}}"#;
+    for answer in [foreign.to_owned(), format!("计划是 {}", plan(&[(2, "a", &[])]))] {
+        let model = texts(&[&plan(&[(1, "a", &[])]), &answer]);
+        let report = plan_and_run(&agent(&model, vec![says("a", 10, "一")])).await;
+        assert_eq!(report.answer(), Some(answer.as_str()));
+    }
+}
+
 /// OP9, OP10: two anchors are two replans, one after the other.
 #[tokio::test(start_paused = true)]
 async fn op9_each_anchor_is_replanned_once() {
