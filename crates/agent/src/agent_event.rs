@@ -109,8 +109,12 @@ pub enum AgentEvent {
         turn: u32,
         /// Its step.
         step: StepId,
-        /// The tool.
+        /// The tool; empty for an anchor.
         tool: String,
+        /// The arguments as JSON text, of a call that began in an earlier process. Those of any other are in
+        /// [`CallBegan`](Self::CallBegan).
+        #[serde(skip_serializing_if = "Option::is_none")]
+        arguments: Option<String>,
         /// Whether it succeeded.
         success: bool,
         /// The exit code of the command that it ran, if it ran one.

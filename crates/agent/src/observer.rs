@@ -166,6 +166,7 @@ fn ended(
         turn,
         step,
         tool: tool.unwrap_or_default().to_owned(),
+        arguments: call.filter(|call| call.from_journal).map(|call| call.arguments.clone()),
         success: matches!(result, StepResult::Success { .. }),
         exit_code: observation::exit_code(result),
         excerpt: observation::beginning(&observation::of_result(result)),

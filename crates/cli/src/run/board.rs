@@ -1,7 +1,7 @@
 //! What a run is doing right now: the part of the screen that changes.
 
 use super::account::Account;
-use super::lines::{brief, elapsed, todo, who};
+use super::lines::{self, elapsed, todo, who};
 use crate::output::style::{self, paint};
 use crate::output::text;
 use foldback_agent::{AgentEvent, Piece, Purpose, Written};
@@ -77,7 +77,7 @@ impl Board {
                 todo: todo.clone(),
                 turn: *turn,
                 step: *step,
-                words: format!("{tool} {}", brief(arguments)),
+                words: lines::call(tool, arguments),
                 since: now,
             }),
             AgentEvent::CallEnded { turn, step, .. } => {
@@ -249,6 +249,7 @@ mod tests {
             turn: 0,
             step: StepId(1),
             tool: "file_read".to_owned(),
+            arguments: None,
             success: true,
             exit_code: None,
             excerpt: String::new(),

@@ -5,6 +5,7 @@ use crate::output::text;
 use foldback_agent::{AgentEvent, PlannedStep, Purpose};
 use foldback_core::{ItemState, TodoId, TodoItem, TodoList, thousands};
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// The subject of a line: empty for the run itself, the item for a sub-agent.
@@ -25,6 +26,8 @@ pub(crate) struct Beside<'a> {
     pub(crate) call: Option<&'a str>,
     /// The todo list before the event.
     pub(crate) list: &'a TodoList,
+    /// The tools whose calls run alone.
+    pub(crate) exclusive: &'a BTreeSet<String>,
 }
 
 /// The lines for an event, none wider than `width`; most events have one, some have none.
@@ -59,16 +62,20 @@ pub(crate) fn of(beside: &Beside<'_>, event: &AgentEvent, width: usize) -> Vec<S
             let tool = planned.tool.as_deref().unwrap_or("decide");
             dim("◇", format!("{tool} starts, while the plan is still being written"))
         }
-        AgentEvent::Planned { steps, .. } if steps.len() > 1 => line("◆", style::HEAD, plan(steps)),
-        AgentEvent::CallEnded {
-            tool, success, exit_code, excerpt, took_us, from_journal, ..
-        } => {
+        AgentEvent::Planned { steps, .. } if steps.len() > 1 => {
+            line("◆", style::HEAD, plan(steps, beside.exclusive))
+        }
+        AgentEvent::CallEnded { success, exit_code, excerpt, took_us, from_journal, .. } => {
             let exit = exit_code.filter(|code| *code != 0);
             let is_good = *success && exit.is_none();
             let (sign, style) = if is_good { ("✓", style::GOOD) } else { ("✗", style::BAD) };
             let end = ending(exit, (!from_journal).then(|| Duration::from_micros(*took_us)));
-            let call = text::fit(beside.call.unwrap_or(tool).trim_end(), room / 2);
-            line(sign, style, format!("{call}  {end}  {}", text::one_line(excerpt)))
+            let lines = result(&call_of(beside, event), &end, &text::one_line(excerpt), room);
+            let lines = lines.into_iter().enumerate().map(|(at, words)| match at {
+                0 => mark(sign, style, words),
+                _ => format!("  {words}"),
+            });
+            lines.collect()
         }
         AgentEvent::CallSkipped { step, because, .. } => {
             dim("-", format!("step {} skipped, because of step {}", step.0, because.0))
@@ -105,6 +112,39 @@ pub(crate) fn of(beside: &Beside<'_>, event: &AgentEvent, width: usize) -> Vec<S
     }
 }
 
+/// The beginning of a result that nobody knows.
+const UNKNOWN_OUTCOME: &str = "Error (unknown outcome)";
+
+/// The most columns of a call that is shown in full.
+const LONGEST_CALL: usize = 400;
+
+/// A call, how it ended, and the beginning of its result, on one line. If its outcome is unknown, somebody has to find
+/// out, and needs all of it.
+fn result(call: &str, end: &str, excerpt: &str, room: usize) -> Vec<String> {
+    let words = |columns| format!("{}  {end}  {excerpt}", text::fit(&text::plain(call), columns));
+    match excerpt.starts_with(UNKNOWN_OUTCOME) {
+        true => text::wrap(&words(LONGEST_CALL), room, 0),
+        false => vec![text::fit(&words(room / 2), room)],
+    }
+}
+
+/// What the call that has ended is about.
+fn call_of(beside: &Beside<'_>, event: &AgentEvent) -> String {
+    let AgentEvent::CallEnded { step, tool, arguments, .. } = event else { return String::new() };
+    match (beside.call, arguments) {
+        (Some(call), _) => call.trim_end().to_owned(),
+        (None, Some(arguments)) => call(tool, arguments),
+        (None, None) if tool.is_empty() => format!("step {}", step.0),
+        (None, None) => tool.clone(),
+    }
+}
+
+/// A call: its tool, and what it is about.
+pub(crate) fn call(tool: &str, arguments: &str) -> String {
+    let tool = if tool.is_empty() { "(no tool)" } else { tool };
+    format!("{tool} {}", brief(arguments)).trim_end().to_owned()
+}
+
 /// How a call has ended: `exit 1  7 ms`. One that took no time is known from a journal.
 fn ending(exit: Option<i64>, took: Option<Duration>) -> String {
     let exit = exit.map(|code| format!("exit {code}  ")).unwrap_or_default();
@@ -138,8 +178,9 @@ pub(crate) fn todo(item: &TodoItem, width: usize) -> String {
     }
 }
 
-/// `3 steps: 1 file_read · 2 shell_run after 1`.
-fn plan(steps: &[PlannedStep]) -> String {
+/// `3 steps planned: file_read · file_list · shell_run (after 1)`; `2 steps at once: file_read · file_list` if nothing
+/// waits for anything else.
+fn plan(steps: &[PlannedStep], exclusive: &BTreeSet<String>) -> String {
     let step = |step: &PlannedStep| {
         let tool = step.tool.as_deref().unwrap_or("decide");
         if step.after.is_empty() {
@@ -148,10 +189,17 @@ fn plan(steps: &[PlannedStep]) -> String {
         let after: Vec<String> = step.after.iter().map(|after| after.0.to_string()).collect();
         format!("{tool} (after {})", after.join(", "))
     };
-    let at_once = steps.iter().all(|step| step.after.is_empty());
-    let how = if at_once { "at once" } else { "planned" };
+    let is_alone =
+        |step: &PlannedStep| step.tool.as_ref().is_some_and(|tool| exclusive.contains(tool));
+    let how = if steps.iter().any(|step| !step.after.is_empty()) {
+        " planned"
+    } else if steps.iter().any(is_alone) {
+        ""
+    } else {
+        " at once"
+    };
     let listed: Vec<String> = steps.iter().map(step).collect();
-    format!("{} {how}: {}", text::count(steps.len() as u64, "step"), listed.join(" · "))
+    format!("{}{how}: {}", text::count(steps.len() as u64, "step"), listed.join(" · "))
 }
 
 /// What a call is about: the texts and numbers among its arguments.
@@ -188,6 +236,11 @@ mod tests {
         TodoId::new(name).unwrap()
     }
 
+    fn beside<'a>(who: &'a str, call: Option<&'a str>, list: &'a TodoList) -> Beside<'a> {
+        static NONE: BTreeSet<String> = BTreeSet::new();
+        Beside { who, call, list, exclusive: &NONE }
+    }
+
     fn bare(lines: &[String]) -> String {
         let lines = lines.join("\n");
         anstream::adapter::strip_str(&lines).to_string()
@@ -201,6 +254,7 @@ mod tests {
             turn: 0,
             step: StepId(1),
             tool: "file_read".to_owned(),
+            arguments: None,
             success: false,
             exit_code: None,
             excerpt: "杭州的天气\n很好".repeat(20),
@@ -208,8 +262,8 @@ mod tests {
             from_journal: false,
         };
         let list = TodoList::default();
-        let beside = Beside { who: "hotels", call: Some("file_read a.md"), list: &list };
-        let lines = bare(&of(&beside, &ended, 60));
+        let around = beside("hotels", Some("file_read a.md"), &list);
+        let lines = bare(&of(&around, &ended, 60));
         assert!(lines.starts_with("✗ hotels file_read a.md  42 ms  杭州的天气 很好"), "{lines}");
         assert!(text::columns(&lines) <= 60, "{lines}");
     }
@@ -221,6 +275,7 @@ mod tests {
             turn: 0,
             step: StepId(1),
             tool: "shell_run".to_owned(),
+            arguments: None,
             success: true,
             exit_code,
             excerpt: "3 passed".to_owned(),
@@ -228,8 +283,8 @@ mod tests {
             from_journal: false,
         };
         let list = TodoList::default();
-        let beside = Beside { who: "", call: None, list: &list };
-        let told = |exit_code| bare(&of(&beside, &ended(exit_code), 60));
+        let around = beside("", None, &list);
+        let told = |exit_code| bare(&of(&around, &ended(exit_code), 60));
         assert_eq!(told(Some(1)), "✗ shell_run  exit 1  42 ms  3 passed");
         assert_eq!([told(Some(0)), told(None)], ["✓ shell_run  42 ms  3 passed"; 2]);
     }
@@ -247,19 +302,60 @@ mod tests {
             from_journal: false,
         };
         let list = TodoList::default();
-        let beside = Beside { who: "", call: None, list: &list };
-        assert_eq!(bare(&of(&beside, &answered(1), 60)), "… 先看一看。");
-        assert_eq!(of(&beside, &answered(0), 60), [""; 0]);
+        let around = beside("", None, &list);
+        assert_eq!(bare(&of(&around, &answered(1), 60)), "… 先看一看。");
+        assert_eq!(of(&around, &answered(0), 60), [""; 0]);
     }
 
     #[test]
     fn what_strangers_wrote_steers_no_terminal() {
         let noted = AgentEvent::Noted { text: "a\u{1b}[2Jb\r\nc".to_owned() };
         let list = TodoList::default();
-        let beside = Beside { who: "", call: None, list: &list };
-        assert_eq!(bare(&of(&beside, &noted, 60)), "· a␛[2Jb c");
+        let around = beside("", None, &list);
+        assert_eq!(bare(&of(&around, &noted, 60)), "· a␛[2Jb c");
         assert_eq!(brief("{\"path\": \"a\\u001b[0m\", \"all\": true, \"n\": 3}"), "a␛[0m 3");
         assert_eq!(brief("no \u{7}JSON"), "no ␇JSON");
+    }
+
+    /// Nobody can find out about a call without its arguments and all that is said about it.
+    #[test]
+    fn a_call_of_unknown_outcome_is_shown_in_full() {
+        let ended = AgentEvent::CallEnded {
+            turn: 0,
+            step: StepId(1),
+            tool: "shell_run".to_owned(),
+            arguments: Some(r#"{"command":"抽水 --全部"}"#.to_owned()),
+            success: false,
+            exit_code: None,
+            excerpt: format!("{UNKNOWN_OUTCOME}: an earlier run was killed; 请查明，and continue"),
+            took_us: 0,
+            from_journal: true,
+        };
+        let lines = bare(&of(&beside("", None, &TodoList::default()), &ended, 40));
+        assert!(lines.lines().all(|line| text::columns(line) <= 40), "{lines}");
+        let words = lines.lines().map(str::trim).collect::<Vec<_>>().join(" ");
+        let shown = "✗ shell_run 抽水 --全部 from the journal Error (unknown outcome): an earlier run \
+                     was killed; 请查明，and continue";
+        assert_eq!(words, shown);
+    }
+
+    #[test]
+    fn a_step_without_a_tool_has_a_name() {
+        let ended = |arguments| AgentEvent::CallEnded {
+            turn: 0,
+            step: StepId(3),
+            tool: String::new(),
+            arguments,
+            success: false,
+            exit_code: None,
+            excerpt: "Error (cancelled): stopped".to_owned(),
+            took_us: 0,
+            from_journal: false,
+        };
+        let list = TodoList::default();
+        let told = |arguments| bare(&of(&beside("", None, &list), &ended(arguments), 60));
+        assert_eq!(told(None), "✗ step 3  0 ms  Error (cancelled): stopped");
+        assert_eq!(call("", r#"{"q":"潮"}"#), "(no tool) 潮");
     }
 
     #[test]
@@ -270,9 +366,12 @@ mod tests {
             after: after.iter().copied().map(StepId).collect(),
         };
         let alike = [step(1, Some("file_read"), &[]), step(2, Some("file_list"), &[])];
-        assert_eq!(plan(&alike), "2 steps at once: file_read · file_list");
+        let alone = BTreeSet::from(["shell_run".to_owned()]);
+        assert_eq!(plan(&alike, &alone), "2 steps at once: file_read · file_list");
+        let ordered = [step(1, Some("file_read"), &[]), step(2, Some("shell_run"), &[])];
+        assert_eq!(plan(&ordered, &alone), "2 steps: file_read · shell_run");
         let chained = [step(1, Some("file_read"), &[]), step(2, None, &[1])];
-        assert_eq!(plan(&chained), "2 steps planned: file_read · decide (after 1)");
+        assert_eq!(plan(&chained, &alone), "2 steps planned: file_read · decide (after 1)");
     }
 
     #[test]
@@ -285,8 +384,8 @@ mod tests {
         let before = list.clone();
         list.set_state(&id("a"), ItemState::InProgress).unwrap();
         let told = |before: &TodoList| {
-            let beside = Beside { who: "", call: None, list: before };
-            bare(&of(&beside, &AgentEvent::Todos { list: list.clone() }, 22))
+            let around = beside("", None, before);
+            bare(&of(&around, &AgentEvent::Todos { list: list.clone() }, 22))
         };
         let all = told(&TodoList::default());
         assert_eq!(all, "  ▶ Read the report\n  ☐ 总结 the long rep…");

@@ -12,6 +12,7 @@ use foldback_core::TodoId;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use parking_lot::Mutex;
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::io::{self, IsTerminal as _};
 use std::sync::{Arc, OnceLock};
@@ -31,6 +32,8 @@ pub(crate) struct Screen {
     /// Counts what is spent; set once the model is known.
     meter: OnceLock<Arc<Meter>>,
     board: Mutex<Board>,
+    /// The tools whose calls run alone; set once the agent is ready.
+    exclusive: OnceLock<BTreeSet<String>>,
     /// Whether part of it changes: on a terminal.
     is_live: bool,
     /// The purposes for which the model's words are written to the terminal as they come; empty if the answer is
@@ -90,6 +93,7 @@ impl Screen {
             began: Instant::now(),
             meter: OnceLock::new(),
             board: Mutex::new(Board::new(run.clone())),
+            exclusive: OnceLock::new(),
             is_live,
             spoken: if wanted && io::stdout().is_terminal() { spoken } else { Vec::new() },
             view: Mutex::new(View {
@@ -110,6 +114,12 @@ impl Screen {
     pub(crate) fn meter(&self, meter: &Arc<Meter>) {
         // It is set once.
         drop(self.meter.set(Arc::clone(meter)));
+    }
+
+    /// Takes the names of the tools whose calls run alone.
+    pub(crate) fn run_alone(&self, tools: impl Iterator<Item = String>) {
+        // It is set once.
+        drop(self.exclusive.set(tools.collect()));
     }
 
     /// Reports something that has no event of its own, to programs too.
@@ -281,7 +291,10 @@ impl Observer for Screen {
             let mut board = self.board.lock();
             let width = self.out.width().saturating_sub(1);
             let who = self.who(todo);
-            let beside = Beside { who: &who, call: board.call(todo, event), list: board.list() };
+            let none = BTreeSet::new();
+            let exclusive = self.exclusive.get().unwrap_or(&none);
+            let (call, list) = (board.call(todo, event), board.list());
+            let beside = Beside { who: &who, call, list, exclusive };
             let lines = lines::of(&beside, event, width);
             board.take(todo, event, Instant::now());
             // The words of an answer are shown in full.

@@ -28,7 +28,7 @@ use foldback_providers::{
     ModelConfig, ModelSettings, ModelSources, RemoteModel, ServerFacts, public_url,
 };
 use foldback_reference_agent::{ReadyAgent, ReferenceAgent};
-use foldback_tool::Tool;
+use foldback_tool::{Concurrency, Tool};
 use foldback_tools::Permissions;
 use std::sync::Arc;
 
@@ -253,6 +253,9 @@ impl Parts {
             agent = agent.with_shell_substitute(demo::refused_shell());
         }
         let agent = agent.build()?;
+        let tools = agent.agent().executor().toolbox().specs();
+        let alone = tools.filter(|tool| tool.concurrency == Concurrency::Exclusive);
+        self.screen.run_alone(alone.map(|tool| tool.name().to_owned()));
         if let Some(reason) = agent.no_shell() {
             self.screen.note(&format!("commands cannot be run: {reason}"));
         }

@@ -201,27 +201,40 @@ impl Run {
                 "an earlier run was killed while it called {function}: it is not known whether the call \
                  took effect, and it is not repeated; find out, and continue from what you find"
             );
-            return Some((call.at, failure(FailureKind::UnknownOutcome, message)));
+            let (at, key) = (call.at, call.key.clone());
+            let began = call.began.clone()?;
+            self.report_past(step, began, (key, 1));
+            return Some((at, failure(FailureKind::UnknownOutcome, message)));
         }
         let call = self.past.take_call(step)?;
         let (attempts, result) = call.ended?;
         // A call that was refused before it began was not made.
-        let Some((function, arguments)) = call.began else { return Some((call.at, result)) };
+        let Some(began) = call.began else { return Some((call.at, result)) };
         self.call_count += usize::from(attempts > 0);
         let spent = call.spent.as_ref();
         self.around.log.emit(RunEvent::CallRestored { attempts, spent });
         self.output_bytes = self.output_bytes.saturating_add(bytes_of(&result));
+        self.report_past(step, began, (call.key, attempts));
+        Some((call.at, result))
+    }
+
+    /// Reports a call of an earlier run, with its key and its attempts.
+    fn report_past(
+        &mut self,
+        step: StepId,
+        (function, arguments): (String, String),
+        (key, attempts): (String, u32),
+    ) {
         let now = self.began.elapsed();
         let report = CallReport {
             function,
             arguments,
-            key: call.key,
+            key,
             attempts,
             started: now,
             ended: now,
             from_journal: true,
         };
         self.calls.insert(step, report);
-        Some((call.at, result))
     }
 }

@@ -357,6 +357,9 @@ async fn r12_an_unknown_effect_is_not_repeated_by_a_new_plan() {
     run.extend(&[step(2, "pay", &[])]).unwrap();
     let outcome = run.finish().await.unwrap();
     assert_eq!(failure(&outcome, 1).0, FailureKind::UnknownOutcome);
+    let call = &outcome.calls[&StepId(1)];
+    assert_eq!((call.function.as_str(), call.from_journal), ("pay", true));
+    assert!(call.arguments.starts_with('{'), "who is asked about it can be shown it");
     let (kind, message) = failure(&outcome, 2);
     assert_eq!(kind, FailureKind::Arguments);
     assert!(message.starts_with("not called: step1 was exactly this"), "{message}");
