@@ -36,6 +36,9 @@ impl ApiKey {
         if self.0.is_empty() {
             return text.to_owned();
         }
+        if self.0.len() < Self::SHORTEST_BEGINNING {
+            return self.redact_word(text);
+        }
         let text = text.replace(&*self.0, Self::REDACTED);
         let beginnings =
             (Self::SHORTEST_BEGINNING..self.0.len()).filter_map(|end| self.0.get(..end));
@@ -43,6 +46,20 @@ impl ApiKey {
             Some(before) => format!("{before}{}", Self::REDACTED),
             None => text,
         }
+    }
+
+    /// Removes a short key, but not from the middle of a word: `x` says nothing about a key.
+    fn redact_word(&self, text: &str) -> String {
+        let is_within = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
+        let mut redacted = String::new();
+        let mut rest = text.split(&*self.0).peekable();
+        while let Some(part) = rest.next() {
+            redacted.push_str(part);
+            let Some(next) = rest.peek() else { break };
+            let is_word = is_within(part.chars().next_back()) || is_within(next.chars().next());
+            redacted.push_str(if is_word { &self.0 } else { Self::REDACTED });
+        }
+        redacted
     }
 }
 
@@ -61,5 +78,24 @@ impl fmt::Debug for ApiKey {
 impl Serialize for ApiKey {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(Self::REDACTED)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_short_key_is_removed_only_where_it_stands_alone() {
+        for (key, text, redacted) in [
+            ("x", "the context is exceeded: x", "the context is exceeded: [key]"),
+            ("x", "x, \"x\" 键 x。", "[key], \"[key]\" 键 [key]。"),
+            ("x", "键x xx", "键x xx"),
+            ("test", "latest test (test)", "latest [key] ([key])"),
+            ("12345678", "no12345678no", "no[key]no"),
+            ("", "any", "any"),
+        ] {
+            assert_eq!(ApiKey::new(key).redact(text), redacted, "{key}");
+        }
     }
 }
