@@ -2,7 +2,7 @@
 
 use crate::run::NO_DOCUMENTS;
 use foldback::ErrorKind;
-use foldback::core::{TenantId, thousands};
+use foldback::core::{TenantId, TodoId, thousands};
 use foldback_agent::{AgentError, JournalError};
 use foldback_bench::BenchError;
 use foldback_documents::DocumentsError;
@@ -89,6 +89,9 @@ pub(crate) enum CliError {
     /// A run's journal could not be written or read.
     #[error(transparent)]
     Journal(#[from] JournalError),
+    /// A run is in progress elsewhere.
+    #[error("{0}; wait until it has ended")]
+    InProgress(String),
     /// The tools of a run are not available as they are permitted.
     #[error(transparent)]
     Permissions(#[from] PermissionsError),
@@ -131,6 +134,16 @@ impl CliError {
         ExitCode::from(self.code())
     }
 
+    /// The same error; a journal that another process has open is that of this run.
+    pub(crate) fn of_run(self, run: &TodoId) -> Self {
+        match self {
+            Self::Journal(JournalError::Locked { .. }) => {
+                Self::InProgress(format!("the run {run} is in progress in another process"))
+            }
+            other => other,
+        }
+    }
+
     /// The message, followed by those of its sources that add something. Recorded text in it never
     /// reaches a terminal as a control character.
     pub(crate) fn sentence(&self) -> String {
@@ -151,6 +164,7 @@ impl CliError {
             Self::Unread(_) | Self::Unfollowed | Self::UnreadToken(_) | Self::Stopped { .. } => 1,
             Self::Journal(JournalError::Damaged { .. } | JournalError::Version { .. }) => 1,
             Self::Usage(_) | Self::Input(_) | Self::Io { .. } | Self::Output(_) => 2,
+            Self::InProgress(_) => 3,
             Self::Journal(_) | Self::Permissions(_) | Self::Documents(_) => 2,
             Self::NotStarted { code, .. } => *code,
             Self::Memory(error) | Self::Bench(BenchError::Memory(error)) => memory_code(error),

@@ -313,7 +313,7 @@ impl RunFolder {
 
 /// The error for a second turn.
 pub(super) fn is_at_work(todo: &TodoId) -> CliError {
-    CliError::Usage(format!("a turn of the todo {todo} is in progress; wait until it has ended"))
+    CliError::InProgress(format!("a turn of the todo {todo} is in progress"))
 }
 
 fn is_absent(error: &io::Error) -> bool {

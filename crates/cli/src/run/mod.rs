@@ -252,7 +252,7 @@ fn work(
     let begun = || {
         let limits = record.limits.spend_limits();
         let spend = SpendTracker::new(limits, model.money).map_err(AgentError::from)?;
-        let journal = Arc::new(folder.journal()?);
+        let journal = Arc::new(folder.journal().map_err(|error| error.of_run(&record.id))?);
         folder.save(&record)?;
         Ok((spend, journal))
     };
