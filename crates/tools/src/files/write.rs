@@ -60,7 +60,8 @@ fn run(
     place.write(&content)?;
     let done = if is_new { "made" } else { "replaced" };
     let shown = &place.shown;
-    Ok(ToolOutput::text(format!("{done} {shown}: {} bytes{of}{changed}", thousands(size))))
+    let unit = if size == 1 { "byte" } else { "bytes" };
+    Ok(ToolOutput::text(format!("{done} {shown}: {} {unit}{of}{changed}", thousands(size))))
 }
 
 /// Says what changes beside the words of a file: its encoding and its line ends. `old` is its beginning.

@@ -266,6 +266,7 @@ async fn no_file_of_somebody_else_is_removed() {
         put(&folder.path(name), b"mine");
     }
     folder.says("file_write", json!({ "path": "a", "content": "文" }), "made a: 3 bytes").await;
+    folder.says("file_write", json!({ "path": "b", "content": "b" }), "made b: 1 byte").await;
     for name in &names {
         assert_eq!(std::fs::read(folder.path(name)).ok().as_deref(), Some(&b"mine"[..]), "{name}");
     }
