@@ -1,5 +1,9 @@
 //! Compressed bodies.
 
+mod unpacker;
+
+pub(crate) use unpacker::Unpacker;
+
 use axum::http::HeaderMap;
 use bytes::Bytes;
 use std::borrow::Cow;
@@ -29,30 +33,60 @@ pub(crate) fn begun<'b>(headers: &HeaderMap, body: &'b Bytes) -> Option<Cow<'b, 
     read_all(headers, body).map(|(bytes, _)| bytes)
 }
 
+/// How a body is packed.
+#[derive(Clone, Copy)]
+enum Packing {
+    Gzip,
+    Deflate,
+    Zstd,
+    Brotli,
+}
+
+impl Packing {
+    /// Returns how a body is packed, the last packing first; `None` if one of them is unknown.
+    fn of(headers: &HeaderMap) -> Option<Vec<Self>> {
+        let encoding = crate::headers::text(headers, "content-encoding").unwrap_or("identity");
+        let mut packings = Vec::new();
+        // The last encoding is named last.
+        for name in encoding.rsplit(',').map(str::trim) {
+            packings.push(match name.to_ascii_lowercase().as_str() {
+                "" | "identity" => continue,
+                "gzip" | "x-gzip" => Self::Gzip,
+                "deflate" => Self::Deflate,
+                "zstd" => Self::Zstd,
+                "br" => Self::Brotli,
+                _ => return None,
+            });
+        }
+        Some(packings)
+    }
+}
+
 /// Returns the content of a body, and whether it is complete.
 fn read_all<'b>(headers: &HeaderMap, body: &'b Bytes) -> Option<(Cow<'b, [u8]>, bool)> {
     let mut is_whole = true;
-    let most = (body.len() as u64).saturating_mul(RATIO).clamp(RATIO_FROM, LONGEST);
-    let encoding = crate::headers::text(headers, "content-encoding").unwrap_or("identity");
+    let most = most(body.len() as u64);
     let mut bytes = Cow::Borrowed(&body[..]);
-    // The last encoding is named last.
-    for way in encoding.rsplit(',').map(str::trim) {
-        let (read, is_end) = match way.to_ascii_lowercase().as_str() {
-            "" | "identity" => continue,
-            "gzip" | "x-gzip" => read(flate2::read::MultiGzDecoder::new(&bytes[..]), most),
-            "deflate" => read(flate2::read::ZlibDecoder::new(&bytes[..]), most),
-            "zstd" => {
+    for packing in Packing::of(headers)? {
+        let (read, is_end) = match packing {
+            Packing::Gzip => read(flate2::read::MultiGzDecoder::new(&bytes[..]), most),
+            Packing::Deflate => read(flate2::read::ZlibDecoder::new(&bytes[..]), most),
+            Packing::Zstd => {
                 let mut decoder = zstd::stream::read::Decoder::new(&bytes[..]).ok()?;
                 decoder.window_log_max(WINDOW_LOG_MOST).ok()?;
                 read(decoder, most)
             }
-            "br" => read(brotli_decompressor::Decompressor::new(&bytes[..], 4096), most),
-            _ => return None,
+            Packing::Brotli => read(brotli_decompressor::Decompressor::new(&bytes[..], 4096), most),
         };
         bytes = Cow::Owned(read);
         is_whole &= is_end;
     }
     Some((bytes, is_whole))
+}
+
+/// Returns how many bytes a body of this many packed bytes may unpack to.
+fn most(packed: u64) -> u64 {
+    packed.saturating_mul(RATIO).clamp(RATIO_FROM, LONGEST)
 }
 
 /// Reads at most this many bytes, and returns whether that is all.

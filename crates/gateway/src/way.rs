@@ -179,7 +179,8 @@ impl<'g> Way<'g> {
         let GatewayConfig { keeping, log, .. } = &self.gateway.config;
         let (Keeping::On(memory), Some(recalling)) = (keeping, recall) else { return None };
         let (memory, billed, log) = (memory.clone(), Arc::clone(billed), log.clone());
-        let place = Place { memory, billed, log };
+        let ledger = self.gateway.recorder.ledger().clone();
+        let place = Place { memory, billed, ledger, log };
         let prepared = move || prepare(api, &recalling, sent.as_deref(), place);
         tokio::task::spawn_blocking(prepared).await.ok().flatten()
     }

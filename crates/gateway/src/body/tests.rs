@@ -1,6 +1,6 @@
 //! S11: compressed bodies that would fill the memory are abandoned within bounds.
 
-use super::{LONGEST, RATIO, RATIO_FROM, begun, unpacked};
+use super::{LONGEST, RATIO, RATIO_FROM, Unpacker, begun, unpacked};
 use axum::http::{HeaderMap, HeaderValue};
 use bytes::Bytes;
 use flate2::Compression;
@@ -121,6 +121,29 @@ fn what_is_packed_as_clients_do_is_read() {
             let packed = Bytes::from(packed);
             let read = unpacked(&headers(encoding), &packed);
             assert!(read.is_some_and(|read| *read == *body), "{encoding}");
+            for length in [1 << 10, packed.len()] {
+                let mut unpacker = Unpacker::of(&headers(encoding)).unwrap();
+                let pieces = packed.chunks(length);
+                let read = pieces.flat_map(|piece| unpacker.unpack(piece).unwrap());
+                assert!(read.eq(body.iter().copied()), "{encoding} in pieces");
+            }
         }
     }
+}
+
+/// What an answer said so far can be read before the next piece comes; one that unpacks to too much ends.
+#[test]
+fn what_is_packed_in_pieces_is_read_at_once() {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    let mut unpacker = Unpacker::of(&headers("gzip")).unwrap();
+    for words in ["data: 一\n\n", "data: 二\n\n", "data: 三\n\n"] {
+        encoder.write_all(words.as_bytes()).unwrap();
+        encoder.flush().unwrap();
+        let piece = std::mem::take(encoder.get_mut());
+        assert_eq!(unpacker.unpack(&piece).unwrap(), words.as_bytes());
+    }
+    assert_eq!(Unpacker::of(&headers("br")).unwrap().unpack(&brotli()).ok(), None);
+    let blanks = gzip(&vec![b' '; 64 << 20]);
+    assert_eq!(Unpacker::of(&headers("gzip")).unwrap().unpack(&blanks).ok(), None);
+    assert!(Unpacker::of(&headers("x-odd")).is_none());
 }

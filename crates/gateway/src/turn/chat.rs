@@ -1,6 +1,7 @@
 //! Streams of chat-completions.
 
 use super::edits::{Edits, members};
+use super::failed::Failed;
 use super::wire::{Fate, Heard, Wire};
 use crate::Api;
 use serde_json::{Map, Value, json};
@@ -88,14 +89,10 @@ impl Wire for Chat {
         Some(edits.finish())
     }
 
-    fn error(&mut self, body: &str) -> String {
-        let body: Value = serde_json::from_str(body).unwrap_or_default();
-        let error = match &body["error"] {
-            Value::Object(error) => Value::Object(error.clone()),
-            _ => {
-                json!({ "message": "the provider's answer broke off", "type": "api_error", "param": null, "code": null })
-            }
-        };
+    fn error(&mut self, failed: &Failed) -> String {
+        let (message, kind, code) = (failed.to_string(), failed.kind(), failed.code());
+        let own = || json!({ "message": message, "type": kind, "param": null, "code": code });
+        let error = failed.error().map_or_else(own, Value::Object);
         format!("data: {}\n\n", json!({ "error": error }))
     }
 

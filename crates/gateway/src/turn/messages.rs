@@ -1,6 +1,7 @@
 //! Streams of Anthropic's Messages.
 
 use super::edits::{Edits, members};
+use super::failed::Failed;
 use super::wire::{Fate, Heard, Wire};
 use crate::Api;
 use serde_json::{Value, json};
@@ -60,12 +61,9 @@ impl Wire for Messages {
         Some(edits.finish())
     }
 
-    fn error(&mut self, body: &str) -> String {
-        let body: Value = serde_json::from_str(body).unwrap_or_default();
-        let error = match &body["error"] {
-            Value::Object(error) => Value::Object(error.clone()),
-            _ => json!({ "type": "api_error", "message": "the provider's answer broke off" }),
-        };
+    fn error(&mut self, failed: &Failed) -> String {
+        let own = || json!({ "type": failed.kind(), "message": failed.to_string() });
+        let error = failed.error().map_or_else(own, Value::Object);
         format!("event: error\ndata: {}\n\n", json!({ "type": "error", "error": error }))
     }
 

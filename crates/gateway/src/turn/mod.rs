@@ -4,6 +4,7 @@ mod begun;
 mod calls;
 mod chat;
 mod edits;
+mod failed;
 #[cfg(feature = "fuzzing")]
 mod fuzzing;
 mod messages;
@@ -21,19 +22,24 @@ pub(crate) use edits::elements;
 #[cfg(feature = "fuzzing")]
 pub(crate) use fuzzing::{declared, looked_through, shown};
 
+use crate::body::Unpacker;
 use crate::client_message::Facts;
 use crate::fold::Rewritten;
 use crate::headers::{passed, text};
 use crate::recorder_thread::Recalling;
+use crate::refusal::refusal;
 use crate::usage::Usage;
-use crate::{Api, Log};
+use crate::{Api, Ledger, Log};
+use axum::BoxError;
 use axum::body::Body;
-use axum::http::{HeaderMap, Response, header};
+use axum::http::{HeaderMap, Response, StatusCode, header};
 use bytes::Bytes;
 use calls::declare;
 use foldback::{Memory, MemoryTool, ParkedName};
 use foldback_core::TodoId;
 use futures::future::BoxFuture;
+use futures::stream::BoxStream;
+use futures::{StreamExt as _, TryStreamExt as _};
 use parked::{parked_for, put_back};
 use parking_lot::Mutex;
 use player::Player;
@@ -49,6 +55,7 @@ pub(crate) struct Recall {
     /// What the client has sent.
     said: Vec<Facts>,
     billed: Billed,
+    ledger: Ledger,
     log: Log,
 }
 
@@ -84,8 +91,9 @@ pub(crate) async fn play(
     if !is_stream {
         return whole::play(ask, api, rounds, answer).await;
     }
-    let (status, headers) = (answer.status(), without_length(answer.headers()));
-    let body = Player::new(ask, api, rounds, answer).stream();
+    let (status, headers) = (answer.status(), without_form(answer.headers()));
+    let Some(pieces) = pieces(answer) else { return Ok(unreadable(api)) };
+    let body = Player::new(ask, api, rounds, pieces).stream();
     Ok(responded(status, headers, Body::from_stream(body)))
 }
 
@@ -93,6 +101,7 @@ pub(crate) async fn play(
 pub(crate) struct Place {
     pub(crate) memory: Memory,
     pub(crate) billed: Billed,
+    pub(crate) ledger: Ledger,
     pub(crate) log: Log,
 }
 
@@ -112,7 +121,7 @@ pub(crate) fn prepare(
     part: Option<&Rewritten>,
     place: Place,
 ) -> Option<Prepared> {
-    let Place { memory, billed, log } = place;
+    let Place { memory, billed, ledger, log } = place;
     let Recalling { todo, body, said } = recalling;
     let parked = parked_for(said, &memory, todo);
     let parked = parked.map_err(|error| {
@@ -135,7 +144,7 @@ pub(crate) fn prepare(
         MemoryTool::all().into_iter().filter(|tool| TOOLS.contains(&tool.name)).collect();
     let (body, tools) = declare(api, body, &tools)?;
     let (todo, said) = (todo.clone(), said.clone());
-    let recall = Recall { memory, todo, tools, said, billed, log };
+    let recall = Recall { memory, todo, tools, said, billed, ledger, log };
     Some(Prepared { body, recall, put_back: at })
 }
 
@@ -145,16 +154,39 @@ pub(crate) fn as_it_is(answer: reqwest::Response) -> Response<Body> {
     responded(status, headers, Body::from_stream(answer.bytes_stream()))
 }
 
-fn responded(status: axum::http::StatusCode, headers: HeaderMap, body: Body) -> Response<Body> {
+/// The pieces of an answer, unpacked.
+type Pieces = BoxStream<'static, Result<Bytes, BoxError>>;
+
+/// Returns the pieces of an answer. It was requested unpacked, but a proxy may have packed it. `None` if its encoding is
+/// unknown.
+fn pieces(answer: reqwest::Response) -> Option<Pieces> {
+    let mut unpacker = Unpacker::of(answer.headers())?;
+    let pieces = answer.bytes_stream().map_err(BoxError::from);
+    if unpacker.is_idle() {
+        return Some(pieces.boxed());
+    }
+    Some(pieces.map(move |piece| Ok(Bytes::from(unpacker.unpack(&piece?)?))).boxed())
+}
+
+/// Refuses an answer that may have calls which are not for the client.
+fn unreadable(api: Api) -> Response<Body> {
+    let why =
+        "the provider packed its answer, although it was asked not to, and it cannot be unpacked";
+    refusal(api, StatusCode::BAD_GATEWAY, why)
+}
+
+fn responded(status: StatusCode, headers: HeaderMap, body: Body) -> Response<Body> {
     let mut response = Response::new(body);
     *response.status_mut() = status;
     *response.headers_mut() = headers;
     response
 }
 
-/// Returns an answer's headers without its length, which may change.
-fn without_length(headers: &HeaderMap) -> HeaderMap {
+/// Returns the headers of an answer that is unpacked and may change its length.
+fn without_form(headers: &HeaderMap) -> HeaderMap {
     let mut headers = passed(headers);
-    headers.remove(header::CONTENT_LENGTH);
+    for name in [header::CONTENT_LENGTH, header::CONTENT_ENCODING] {
+        headers.remove(name);
+    }
     headers
 }

@@ -1,14 +1,16 @@
 //! A turn whose answers are streamed.
 
-use super::Ask;
+use super::failed::Failed;
 use super::parked::Parked;
 use super::rounds::{Next, Rounds};
 use super::stream::Stream;
+use super::{Ask, Pieces, pieces};
 use crate::Api;
+use crate::body::unpacked;
 use crate::headers::text;
+use axum::BoxError;
 use bytes::Bytes;
 use futures::future::BoxFuture;
-use futures::stream::BoxStream;
 use futures::{FutureExt as _, StreamExt as _, stream};
 use std::time::Duration;
 use tokio::task::JoinHandle;
@@ -27,13 +29,11 @@ pub(super) struct Player {
     stage: Stage,
 }
 
-type Pieces = BoxStream<'static, Result<Bytes, reqwest::Error>>;
-
 enum Stage {
     Reading(Pieces),
     Deciding(JoinHandle<(Rounds, Next)>),
-    /// Waits for an answer; if that is not a stream, resolves to its error text.
-    Asking(BoxFuture<'static, Result<Pieces, String>>),
+    /// Waits for an answer; if that is not a stream, resolves to what it is.
+    Asking(BoxFuture<'static, Result<Pieces, Failed>>),
     /// What must be kept is kept before the client can continue from it.
     Parking(JoinHandle<()>, Vec<u8>),
     Over,
@@ -42,22 +42,22 @@ enum Stage {
 /// The result of waiting.
 enum Waited {
     /// A piece for the client.
-    Piece(Result<Bytes, reqwest::Error>),
+    Piece(Result<Bytes, BoxError>),
     /// Nothing yet.
     Nothing,
 }
 
 impl Player {
-    pub(super) fn new(ask: Ask, api: Api, rounds: Rounds, answer: reqwest::Response) -> Self {
+    pub(super) fn new(ask: Ask, api: Api, rounds: Rounds, pieces: Pieces) -> Self {
         let stream = Stream::new(api, rounds.tools().to_vec());
-        let stage = Stage::Reading(answer.bytes_stream().boxed());
+        let stage = Stage::Reading(pieces);
         Self { ask, stream, rounds: Some(rounds), stage }
     }
 
     /// Returns what the client gets.
     pub(super) fn stream(
         self,
-    ) -> impl futures::Stream<Item = Result<Bytes, reqwest::Error>> + Send + 'static {
+    ) -> impl futures::Stream<Item = Result<Bytes, BoxError>> + Send + 'static {
         stream::unfold(self, |mut player| async move {
             let mut until = Instant::now() + PING;
             while !matches!(player.stage, Stage::Over) {
@@ -146,14 +146,17 @@ impl Player {
         }
     }
 
-    fn answered(&mut self, answered: Result<Pieces, String>) -> Waited {
+    fn answered(&mut self, answered: Result<Pieces, Failed>) -> Waited {
         match answered {
             Ok(pieces) => {
                 self.stage = Stage::Reading(pieces);
                 Waited::Nothing
             }
-            Err(body) => {
-                let error = self.stream.error(&body);
+            Err(failed) => {
+                if let Some(rounds) = &self.rounds {
+                    rounds.failed(&failed);
+                }
+                let error = self.stream.error(&failed);
                 self.over(Bytes::from(error))
             }
         }
@@ -180,16 +183,21 @@ impl Player {
     }
 }
 
-/// Asks the model again, for a stream. If the answer is not a stream, returns its text, which is not for the client.
-fn ask(ask: &Ask, body: Bytes) -> BoxFuture<'static, Result<Pieces, String>> {
+/// Asks the model again, for a stream. If the answer is not a stream, returns what it is.
+fn ask(ask: &Ask, body: Bytes) -> BoxFuture<'static, Result<Pieces, Failed>> {
     let asked = ask(body);
     async move {
-        let answer = asked.await.map_err(|_| String::new())?;
-        let kind = text(answer.headers(), "content-type").unwrap_or_default();
-        if answer.status().is_success() && kind.starts_with("text/event-stream") {
-            return Ok(answer.bytes_stream().boxed());
+        let answer = asked.await.map_err(|_| Failed::default())?;
+        let (status, headers) = (answer.status(), answer.headers().clone());
+        let kind = text(&headers, "content-type").unwrap_or_default();
+        if status.is_success() && kind.starts_with("text/event-stream") {
+            let failed = || Failed { status: Some(status), ..Failed::default() };
+            return pieces(answer).ok_or_else(failed);
         }
-        Err(answer.text().await.unwrap_or_default())
+        let bytes = answer.bytes().await.unwrap_or_default();
+        let body = unpacked(&headers, &bytes).unwrap_or_default();
+        let body = String::from_utf8_lossy(&body).into_owned();
+        Err(Failed { status: Some(status), body })
     }
     .boxed()
 }

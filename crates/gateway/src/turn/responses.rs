@@ -1,6 +1,7 @@
 //! Streams of the Responses API.
 
 use super::edits::{Edits, members};
+use super::failed::Failed;
 use super::wire::{Fate, Heard, Wire};
 use crate::Api;
 use serde_json::{Value, json};
@@ -96,11 +97,12 @@ impl Wire for Responses {
         Some(edits.finish())
     }
 
-    fn error(&mut self, body: &str) -> String {
-        let body: Value = serde_json::from_str(body).unwrap_or_default();
-        let told = |key: &str| body["error"][key].as_str().map(str::to_owned);
-        let code = told("code").or_else(|| told("type")).unwrap_or("server_error".to_owned());
-        let message = told("message").unwrap_or("the provider's answer broke off".to_owned());
+    fn error(&mut self, failed: &Failed) -> String {
+        let error = failed.error().unwrap_or_default();
+        let told = |key: &str| error.get(key).and_then(Value::as_str).map(str::to_owned);
+        let code =
+            told("code").or_else(|| told("type")).unwrap_or_else(|| failed.code().to_owned());
+        let message = told("message").unwrap_or_else(|| failed.to_string());
         // A response that cannot be read is reported without its members.
         let begun = std::mem::take(&mut self.begun);
         let mut response = if begun.is_object() { begun } else { json!({}) };

@@ -4,6 +4,7 @@ use super::Recall;
 use super::begun::{self, Begun};
 use super::calls::{Call, answered, as_messages, calls, sent_back, without};
 use super::edits::{Edits, members};
+use super::failed::Failed;
 use super::parked::{Answered, Parked, names};
 use crate::client_message::Facts;
 use crate::model_answer::message_of;
@@ -61,6 +62,14 @@ impl Rounds {
         let mut billed = self.recall.billed.lock();
         billed.truncate(self.count);
         billed.push(*usage);
+    }
+
+    /// Notes that a later request of the turn failed. A provider's words may quote it, and are not noted.
+    pub(super) fn failed(&self, failed: &Failed) {
+        (self.recall.log)(&failed.to_string());
+        if failed.status.is_some_and(|status| !status.is_success()) {
+            self.recall.ledger.refused();
+        }
     }
 
     /// Returns what happens after an answer of the model. `is_whole` means that it ended because the model was done.

@@ -1,6 +1,7 @@
 //! One stream for a client, from several answers.
 
 use super::chat::Chat;
+use super::failed::Failed;
 use super::messages::Messages;
 use super::responses::Responses;
 use super::wire::{Fate, Heard, Wire};
@@ -125,8 +126,8 @@ impl Stream {
     }
 
     /// Returns the event that ends the stream with an error, in the format of a provider's error.
-    pub(super) fn error(&mut self, body: &str) -> String {
-        self.wire.error(body)
+    pub(super) fn error(&mut self, failed: &Failed) -> String {
+        self.wire.error(failed)
     }
 
     pub(super) fn ping(&self) -> &'static str {

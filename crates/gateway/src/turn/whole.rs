@@ -5,7 +5,8 @@ use super::chat::BETWEEN;
 use super::edits::{Edits, elements, members, string};
 use super::rounds::{Next, Rounds};
 use super::told::told;
-use super::{Ask, as_it_is, responded, without_length};
+use super::{Ask, as_it_is, responded, unreadable, without_form};
+use crate::body::unpacked;
 use crate::model_answer::message_of;
 use crate::usage::Usage;
 use crate::{Api, exact};
@@ -30,10 +31,15 @@ pub(super) async fn play(
         if !answer.status().is_success() {
             return Ok(as_it_is(answer));
         }
-        let (status, headers) = (answer.status(), without_length(answer.headers()));
+        let (status, came) = (answer.status(), answer.headers().clone());
         let bytes = answer.bytes().await?;
-        let Ok(text) = String::from_utf8(bytes.to_vec()) else {
-            return Ok(responded(status, headers, Body::from(bytes)));
+        let Some(text) = unpacked(&came, &bytes) else { return Ok(unreadable(api)) };
+        let headers = without_form(&came);
+        let text = match String::from_utf8(text.into_owned()) {
+            Ok(text) => text,
+            Err(error) => {
+                return Ok(responded(status, headers, Body::from(error.into_bytes())));
+            }
         };
         let usage = Usage::of(api, &text).unwrap_or_default();
         rounds.bill(&usage);

@@ -1,5 +1,6 @@
 //! What the events of a stream mean for the client.
 
+use super::failed::Failed;
 use super::told::told;
 use crate::Api;
 use crate::model_answer::CallNumbers;
@@ -118,7 +119,7 @@ pub(super) trait Wire: Send {
     fn last(&mut self, heard: &Heard, data: &str) -> Option<String>;
 
     /// Returns the event by which a stream reports that it cannot continue.
-    fn error(&mut self, body: &str) -> String;
+    fn error(&mut self, failed: &Failed) -> String;
 
     /// Returns what keeps a connection open without content.
     fn ping(&self) -> &'static str;

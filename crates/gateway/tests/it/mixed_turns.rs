@@ -9,6 +9,7 @@ use foldback_gateway::{Keeping, RecallBy};
 use foldback_testkit::effort;
 use foldback_testkit::upstream::{Answer, ProviderCache, Raw, Said, Seen};
 use serde_json::{Value, json};
+use std::io::Write as _;
 
 /// What is recorded before, and closed.
 const SECRET: &str = "The pilot boards at pier 八, at 06:12.";
@@ -256,6 +257,87 @@ async fn gw9_an_error_behind_the_first_round_is_an_event() {
             let (status, text) = client.ask(&world, "06:12").await;
             assert_eq!((status, text.starts_with('{')), (529, true), "{text}");
         }
+    }
+}
+
+/// GW9: a later round that fails without an error of the API is reported with its status, noted and counted.
+#[tokio::test(flavor = "multi_thread")]
+async fn gw9_a_failure_without_words_has_its_status() {
+    fn failing(seen: &Seen) -> Answer {
+        if !seen.json().to_string().contains("06:12") {
+            return planned(seen);
+        }
+        let status = if seen.json().to_string().contains("often") { 429 } else { 500 };
+        let pieces = vec![b"<html>port closed</html>".to_vec()];
+        Answer::Raw(Raw { status, headers: Vec::new(), pieces })
+    }
+    for speaks in Speaks::ALL {
+        for (word, status, kind) in [("often", 429, "rate_limit"), ("once", 500, "_error")] {
+            let world = world(None, failing).await;
+            known(&world.memory, "t");
+            let client = Client::new(speaks, true, "t");
+            let (_, text) = client.ask(&world, &format!("{word} plan:O")).await;
+            let said = format!("the provider answered a look-up with status {status}");
+            assert!(text.contains(&said) && text.contains(kind), "{speaks:?}: {text}");
+            assert!(!text.contains("port closed"), "{text}");
+            assert_eq!(*world.log.lock(), [said]);
+            assert_eq!(world.ledger.refusals(), 1);
+        }
+    }
+}
+
+/// An answer of chat-completions that was packed though nobody asked for that, in small pieces.
+fn packed(seen: &Seen) -> Answer {
+    let body = seen.json();
+    let is_last = body.to_string().contains("06:12");
+    let call = json!({ "index": 0, "id": "a", "type": "function", "function": {
+        "name": "foldback_load", "arguments": "{\"ref\":\"pier 八\"}" } });
+    let message = match is_last {
+        false => json!({ "role": "assistant", "content": "让我看。", "tool_calls": [call] }),
+        true => json!({ "role": "assistant", "content": "Pier 八." }),
+    };
+    let end = if is_last { "stop" } else { "tool_calls" };
+    let usage = json!({ "prompt_tokens": 9, "completion_tokens": 7, "total_tokens": 16 });
+    let (kind, text) = match body["stream"] == true {
+        false => {
+            let choice = json!({ "index": 0, "message": message, "finish_reason": end });
+            (
+                "application/json",
+                json!({ "id": "x", "choices": [choice], "usage": usage }).to_string(),
+            )
+        }
+        true => {
+            let choice = json!({ "index": 0, "delta": message, "finish_reason": end });
+            let chunk = json!({ "id": "x", "created": 1, "choices": [choice] });
+            let last = json!({ "id": "x", "choices": [], "usage": usage });
+            ("text/event-stream", format!("data: {chunk}\n\ndata: {last}\n\ndata: [DONE]\n\n"))
+        }
+    };
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(text.as_bytes()).unwrap();
+    let (encoding, bytes) = match (is_last, body.to_string().contains("odd")) {
+        (_, true) => ("x-odd", text.into_bytes()),
+        (true, _) => ("zstd", zstd::bulk::compress(text.as_bytes(), 3).unwrap()),
+        (false, _) => ("gzip", gzip.finish().unwrap()),
+    };
+    let headers = [("content-type", kind), ("content-encoding", encoding)];
+    let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
+    Answer::Raw(Raw { status: 200, headers, pieces: bytes.chunks(7).map(<[u8]>::to_vec).collect() })
+}
+
+/// GW9: a call of our tools is answered and hidden also in an answer that a provider packs all the same.
+#[tokio::test(flavor = "multi_thread")]
+async fn gw9_a_packed_answer_hides_as_much() {
+    for stream in [false, true] {
+        let world = world(None, packed).await;
+        known(&world.memory, "t");
+        let mut client = Client::new(Speaks::Chat, stream, "t");
+        let (status, text) = client.ask(&world, "odd").await;
+        assert_eq!((status, text.contains("foldback_load")), (502, false), "{text}");
+        client.turn(&world, "Well?").await;
+        let history = client.history();
+        assert!(!history.contains("foldback") && history.contains("让我看。"), "{history}");
+        assert!(history.contains("Pier 八."), "{history}");
     }
 }
 

@@ -1,8 +1,8 @@
 //! GW9: what a client receives while it waits, and what ends with it.
 
-use super::super::{Ask, Billed, Recall, Rounds};
+use super::super::{Ask, Billed, Recall, Rounds, pieces};
 use super::Player;
-use crate::Api;
+use crate::{Api, Ledger, Log};
 use bytes::Bytes;
 use foldback::{Memory, Options};
 use foldback_core::{Message, TodoId};
@@ -46,16 +46,18 @@ fn player(ask: Ask) -> Player {
     let memory = Memory::in_memory(Options::default()).unwrap();
     let todo = TodoId::new("t").unwrap();
     memory.session(&todo).unwrap().record(Message::user("hello")).unwrap();
+    let log: Log = Arc::new(|_| {});
     let recall = Recall {
         memory,
         todo,
         tools: vec!["foldback_load".to_owned()],
         said: Vec::new(),
         billed: Billed::default(),
-        log: Arc::new(|_| {}),
+        ledger: Ledger::new(None, &log),
+        log,
     };
     let rounds = Rounds::new(Api::ChatCompletions, r#"{"messages":[]}"#, recall);
-    Player::new(ask, Api::ChatCompletions, rounds, answer(FIRST))
+    Player::new(ask, Api::ChatCompletions, rounds, pieces(answer(FIRST)).unwrap())
 }
 
 #[tokio::test(start_paused = true)]

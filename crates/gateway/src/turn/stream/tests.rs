@@ -1,6 +1,6 @@
 //! GW9: one stream of several answers, however they are cut.
 
-use super::Stream;
+use super::{Failed, Stream};
 use crate::Api;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -227,7 +227,7 @@ fn gw12_odd_pieces_of_a_stream_pass() {
         let mut stream = self::stream(Api::Responses);
         let event = format!("data: {event}\n\n");
         assert_eq!(stream.read(event.as_bytes()), event.as_bytes());
-        let error = stream.error("no more");
+        let error = stream.error(&Failed::default());
         assert!(error.contains("\"status\":\"failed\""), "{error}");
     }
 }
@@ -256,6 +256,6 @@ fn r5_counts_beyond_all_numbers_are_told() {
     let mut stream = stream(Api::Responses);
     let event = format!("data: {{\"type\":\"response.created\",\"sequence_number\":{most}}}\n\n");
     assert_eq!(stream.read(event.as_bytes()), event.as_bytes());
-    let error = stream.error("no more");
+    let error = stream.error(&Failed::default());
     assert!(error.contains(&format!("\"sequence_number\":{most}")), "{error}");
 }
