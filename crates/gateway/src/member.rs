@@ -9,7 +9,7 @@ use crate::spent::Held;
 use foldback::{
     Arrangement, Billed, Error, Memory, NewSent, NoteName, ParkedName, SentAgain, Session,
 };
-use foldback_core::{Message, SeqNo, Timestamp, TodoId};
+use foldback_core::{CacheTerms, Message, SeqNo, Timestamp, TodoId};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -206,8 +206,14 @@ impl Member {
         if let Some(load) = &terms.load {
             self.session.set_load_name(load);
         }
-        self.session.set_cache_aware(caching::policy(conversation.cache, !terms.is_unseen));
+        let cache = self.cache(conversation);
+        self.session.set_cache_aware(caching::policy(cache, !terms.is_unseen));
         self.session.hold(!conversation.may_fold());
+    }
+
+    /// Returns the terms on which its provider caches it.
+    fn cache(&self, conversation: &Conversation) -> CacheTerms {
+        conversation.cache.when(!self.held.is_uncached())
     }
 
     /// Records that its provider was asked then, and has what was sent in its cache.
@@ -245,7 +251,7 @@ impl Member {
         let mut standing = self.branches.standing(known.node);
         let mut sketch = self.session.sketch(&self.branches.recorded(known.node))?;
         let has_tools = !conversation.terms.is_unseen;
-        sketch.set_cache_aware(caching::policy(conversation.cache, has_tools));
+        sketch.set_cache_aware(caching::policy(self.cache(conversation), has_tools));
         sketch.hold(!conversation.may_fold());
         for message in conversation.asked().iter().skip(known.messages) {
             let before =

@@ -16,6 +16,9 @@ const BYTES_PER_TOKEN: u64 = 4;
 /// For how many branches of a conversation it is known what the provider would hold.
 const MOST_BRANCHES: usize = 8;
 
+/// A provider that caches reports it at the latest for this many requests of which it should have the beginning.
+const MOST_SILENT: u32 = 3;
+
 /// A request that was answered.
 pub(crate) struct Spent {
     /// When it was asked.
@@ -35,6 +38,10 @@ pub(crate) struct Held {
     before: Option<Timestamp>,
     /// The last request of each branch, the newest last.
     requests: Vec<Request>,
+    /// Whether the provider has ever reported that it has read something from its cache, or written into it.
+    has_reported: bool,
+    /// For how many requests it has not, although it had their beginning a short time before.
+    silent: u32,
 }
 
 /// What is known of an earlier request.
@@ -53,7 +60,12 @@ struct Request {
 impl Held {
     /// Creates the state for a conversation that another process has recorded, last at this time.
     pub(crate) fn since(at: Timestamp) -> Self {
-        Self { before: Some(at), requests: Vec::new() }
+        Self { before: Some(at), ..Self::default() }
+    }
+
+    /// Returns whether the provider caches nothing of this conversation, as far as it reports that.
+    pub(crate) fn is_uncached(&self) -> bool {
+        !self.has_reported && self.silent >= MOST_SILENT
     }
 
     /// Finds the earlier request that shares most messages with this one from the beginning, and
@@ -121,8 +133,11 @@ impl Spent {
         let scaled = |bytes: u64| {
             (sent.total() as f64 * bytes as f64 / self.sent.max(1) as f64).round() as u64
         };
-        let is_cached =
-            conversation.terms.is_marked && scaled(self.whole) >= conversation.cache.least;
+        held.has_reported |=
+            self.usage.iter().any(|usage| usage.input.read + usage.input.written > 0);
+        let is_cached = conversation.terms.is_marked
+            && scaled(self.whole) >= conversation.cache.least
+            && !held.is_uncached();
         if self.told().is_none() || !is_cached {
             return match self.sent < self.whole {
                 true => Tokens { plain: scaled(self.whole), ..Tokens::default() },
@@ -160,6 +175,12 @@ impl Spent {
             };
             split(total, if is_warm { known.min(total) } else { 0 }, sent, conversation.api)
         } else {
+            let should_read = goes_on.is_some_and(|last| {
+                last.model == conversation.terms.model
+                    && self.finds(last.at, conversation)
+                    && scaled(self.whole.saturating_sub(new)) >= conversation.cache.least
+            });
+            held.silent += u32::from(should_read && !held.has_reported);
             sent
         };
         let cached = |tokens: Tokens| match conversation.api {

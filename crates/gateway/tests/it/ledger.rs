@@ -200,6 +200,32 @@ async fn gw15_the_whole_is_what_it_costs_without_a_gateway() {
     }
 }
 
+/// A provider that never reports a cached token is taken to cache nothing: the whole costs the plain price.
+#[tokio::test(flavor = "multi_thread")]
+async fn gw15_the_whole_is_plain_where_nothing_is_cached() {
+    for path in &PATHS[1..] {
+        let agent = Agent { path, is_streamed: false, loads: true };
+        let terms = CacheTerms { least: u64::MAX, ..CacheTerms::default() };
+        let (upstream, direct) = tokio::join!(
+            Upstream::with_cache(reading, terms),
+            Upstream::with_cache(reading, terms)
+        );
+        let world = World::before(upstream, |_| {}).await;
+        for n in 0..40 {
+            agent.ask(&world.client, &direct.url, n).await;
+            agent.ask(&world.client, &world.url, n).await;
+            world.wait(10);
+        }
+        let (direct, ledger) = (direct.billed(), world.ledger.clone());
+        drop(world.end().await);
+        let sums = ledger.sums();
+        assert_eq!((direct.read, sums.sent.tokens.read), (0, 0), "{path}: {direct:?}");
+        let ratio = sums.whole.cost / (direct.plain + direct.written) as f64;
+        assert!((ratio - 1.0).abs() < 0.02 && sums.folded > 10, "{path}: {ratio}, {sums:?}");
+        assert!(sums.cost() < 0.9 * sums.whole.cost, "{path}: {sums:?}");
+    }
+}
+
 /// A restarted gateway does not count as new what its provider still holds.
 #[tokio::test(flavor = "multi_thread")]
 async fn gw15_the_whole_is_read_after_a_restart_too() {
