@@ -3,6 +3,7 @@
 use crate::{Api, GatewayError};
 use axum::http::HeaderMap;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -45,11 +46,11 @@ impl Taped<'_> {
 
 impl Taped<'static> {
     /// Reads the exchanges of a folder, in the order in which they were asked; none if the folder holds none. Other
-    /// files are skipped.
+    /// files are skipped, and so are exchanges whose request is not JSON: of each of these, what is wrong with it.
     ///
     /// # Errors
     /// When the folder or a file cannot be read, or a file of an exchange holds something else.
-    pub fn folder(dir: &Path) -> Result<Vec<Self>, GatewayError> {
+    pub fn folder(dir: &Path) -> Result<(Vec<Self>, Vec<GatewayError>), GatewayError> {
         let failed = |path: &Path, what: String| GatewayError::Exchange {
             path: path.to_owned(),
             what: format!("cannot be read: {what}"),
@@ -74,9 +75,19 @@ impl Taped<'static> {
                 ),
             })
         };
-        let mut exchanges = files.iter().map(read).collect::<Result<Vec<Self>, _>>()?;
+        let (mut exchanges, mut skipped) = (Vec::new(), Vec::new());
+        for path in files {
+            let exchange: Self = read(&path)?;
+            match serde_json::from_str::<Value>(&exchange.request) {
+                Ok(_) => exchanges.push(exchange),
+                Err(_) => {
+                    let what = "has a request that is not JSON".to_owned();
+                    skipped.push(GatewayError::Exchange { path, what });
+                }
+            }
+        }
         exchanges.sort_by_key(|exchange| exchange.at);
-        Ok(exchanges)
+        Ok((exchanges, skipped))
     }
 }
 

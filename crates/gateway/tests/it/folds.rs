@@ -484,7 +484,13 @@ async fn gw19_a_replay_sends_what_the_gateway_sent() {
     }
     let (_, seen) = world.end().await;
     std::fs::write(dir.path().join("notes.json"), "[]").unwrap();
-    let mut exchanges = Taped::folder(dir.path()).unwrap();
+    let mut odd = Taped::folder(dir.path()).unwrap().0[0].clone();
+    odd.request = "{\"messages\": 港".into();
+    let odd = serde_json::to_vec(&odd).unwrap();
+    std::fs::write(dir.path().join("0000000000002-1-000000.json"), odd).unwrap();
+    let (mut exchanges, skipped) = Taped::folder(dir.path()).unwrap();
+    let skipped: Vec<_> = skipped.iter().map(ToString::to_string).collect();
+    assert!(skipped.len() == 1 && skipped[0].contains("2-1-000000.json has a request that is not"));
     // The gateway's clock stood still.
     exchanges.iter_mut().for_each(|exchange| exchange.at = 1_763_856_000_000);
     assert_eq!(exchanges.len(), seen.len());

@@ -101,10 +101,11 @@ impl Gateway {
 fn talks(inputs: Inputs, out: &Output) -> Result<Vec<Talk>, CliError> {
     let (mut talks, mut files) = (Vec::new(), Vec::new());
     for path in inputs.files {
-        let exchanges = match path.is_dir() {
+        let (exchanges, skipped) = match path.is_dir() {
             true => Taped::folder(&path).map_err(|error| CliError::Usage(error.to_string()))?,
-            false => Vec::new(),
+            false => (Vec::new(), Vec::new()),
         };
+        skipped.iter().for_each(|skipped| out.note(format!("{skipped}, and is skipped")));
         match exchanges.is_empty() {
             true => files.push(path),
             false => talks.extend(Talk::of_traffic(&path.display().to_string(), exchanges)),
