@@ -23,6 +23,11 @@ pub enum GatewayError {
         "a provider's address must not contain a user name or a password; the client sends its own key"
     )]
     UpstreamKey,
+    /// A path of a request that leads out of the provider's address.
+    #[error(
+        "the path has a segment of dots or a backslash, which a provider's address must not have"
+    )]
+    Path,
     /// An address that other machines can reach, without a token.
     #[error(
         "{0} can be reached from other machines; an address of this machine (127.0.0.1) or a token was expected"

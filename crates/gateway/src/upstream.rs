@@ -32,7 +32,13 @@ impl Upstream {
 
     /// Returns where a request for this path and query goes. Addresses of Anthropic's API are given without a
     /// version, which is in the path; those of OpenAI's with one, whatever its name.
+    ///
+    /// # Errors
+    /// When the path leads out of this address.
     pub(crate) fn url(&self, path: &str, is_anthropic: bool) -> Result<Url, GatewayError> {
+        if leads_elsewhere(path) {
+            return Err(GatewayError::Path);
+        }
         let base = self.base.as_str().trim_end_matches('/');
         let bare = base.strip_suffix("/v1").unwrap_or(base);
         let versioned =
@@ -62,9 +68,42 @@ impl std::fmt::Display for Upstream {
     }
 }
 
+/// Returns whether a path, its query aside, has a segment of dots or a backslash, also a percent-encoded one.
+fn leads_elsewhere(path: &str) -> bool {
+    let path = path.split('?').next().unwrap_or_default().to_ascii_lowercase();
+    let path = path.replace("%2e", ".").replace("%2f", "/").replace("%5c", "\\");
+    path.contains('\\') || path.split('/').any(|segment| matches!(segment, "." | ".."))
+}
+
 #[cfg(test)]
 mod tests {
     use super::Upstream;
+
+    /// GW2: no path leads out of the provider's address, which may be a room of a shared server.
+    #[test]
+    fn gw2_a_path_stays_below_the_address() {
+        let upstream = Upstream::new("https://h/team/港/v1").unwrap();
+        for path in [
+            "/v1/../admin",
+            "/v1/%2e%2E/admin",
+            "/v1/.%2e/admin",
+            "/v1/..",
+            "/v1/./models",
+            "/..",
+            "/v1/..%2fadmin",
+            "/v1/a%5c..%5cadmin",
+            "/v1/..\\admin",
+            "/v1/%2e%2e?a",
+        ] {
+            for is_anthropic in [false, true] {
+                assert!(upstream.url(path, is_anthropic).is_err(), "{path}");
+            }
+        }
+        for path in ["/v1/files/..a.b", "/v1/models/a%2Fb.c", "/v1/models?q=/../%5c", "//v1/..."] {
+            let url = upstream.url(path, true).unwrap();
+            assert!(url.as_str().starts_with("https://h/team/"), "{url}");
+        }
+    }
 
     #[test]
     fn gw2_the_version_stands_once_in_an_address() {
