@@ -13,6 +13,7 @@ use crate::{Api, RecallBy};
 use foldback::MemoryTool;
 use foldback_core::{CacheTerms, Content, Message};
 use serde::Deserialize;
+use serde_json::error::Category;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::ops::Range;
@@ -133,6 +134,16 @@ struct Kind<'k> {
     kind: Option<Cow<'k, str>>,
 }
 
+/// Returns why a request cannot be read. The text of such an error quotes the request.
+fn misshapen(error: &serde_json::Error) -> String {
+    let what = match error.classify() {
+        Category::Syntax | Category::Eof => "it is not JSON",
+        _ if error.to_string().starts_with("duplicate field") => "it has a key twice",
+        _ => "it does not have the shape of its API",
+    };
+    format!("{what} at line {}, column {}", error.line(), error.column())
+}
+
 impl Conversation {
     /// Reads a request. A request that is not part of an agent's work has no messages. The messages that are `known`
     /// from a body with the same beginning are not read again, except the last, which may continue differently.
@@ -148,11 +159,7 @@ impl Conversation {
     ) -> Result<Self, String> {
         let api = asked.api;
         let rest = Rest::behind(body, known);
-        // The text of such an error quotes the request.
-        let read: Body<'_> = serde_json::from_str(&rest.text).map_err(|error| {
-            let (line, column) = (error.line(), error.column());
-            format!("it does not have the shape of its API at line {line}, column {column}")
-        })?;
+        let read: Body<'_> = serde_json::from_str(&rest.text).map_err(|error| misshapen(&error))?;
         if read.previous_response_id.is_some() {
             return Err("it continues an answer that the provider keeps".to_owned());
         }

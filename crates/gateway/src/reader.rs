@@ -49,16 +49,16 @@ impl Reader {
     /// # Errors
     /// When it has no known shape: a sentence without its full stop.
     pub(crate) fn read(&mut self, asked: &Asked) -> Result<Conversation, String> {
-        const PACKED: &str = "its body has an unknown encoding, or is not text";
         let came = asked.came();
-        let bytes = &*unpacked(&asked.headers, &came).ok_or(PACKED)?;
+        let bytes = unpacked(&asked.headers, &came);
+        let bytes = &*bytes.ok_or("its body has an unknown encoding, or cannot be unpacked")?;
         let alike = self.alike(asked.api, bytes);
         let seen = alike.and_then(|(n, common)| Some((self.lately.get(n)?, common)));
         let (body, known) = match seen {
             Some((seen, common)) => seen.begun(bytes, common),
             None => (str::from_utf8(bytes).ok().map(str::to_owned).map(Arc::new), Vec::new()),
         };
-        let body = body.ok_or(PACKED)?;
+        let body = body.ok_or("its body is not UTF-8")?;
         let digests = &mut self.digests;
         let mut read = Conversation::read(asked, &body, &known, &self.secret, digests);
         if read.is_err() && !known.is_empty() {
