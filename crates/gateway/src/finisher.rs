@@ -1,5 +1,6 @@
 //! The end of a gateway.
 
+use crate::in_progress::InProgress;
 use crate::tenants::Rooms;
 use crate::{Gateway, Recorder, Traffic};
 use std::sync::Arc;
@@ -10,12 +11,20 @@ pub struct Finisher {
     recorder: Recorder,
     traffic: Option<Traffic>,
     rooms: Option<Arc<Rooms>>,
+    in_progress: InProgress,
 }
 
 impl Finisher {
     pub(crate) fn of(gateway: &Gateway) -> Self {
         let (recorder, traffic) = (gateway.recorder.clone(), gateway.traffic.clone());
-        Self { recorder, traffic, rooms: gateway.rooms.clone() }
+        let (rooms, in_progress) = (gateway.rooms.clone(), gateway.in_progress.clone());
+        Self { recorder, traffic, rooms, in_progress }
+    }
+
+    /// Returns how many answers are in progress.
+    #[must_use]
+    pub fn answers(&self) -> usize {
+        self.in_progress.count()
     }
 
     /// Waits until everything is recorded. Afterwards, nothing more is.

@@ -1,17 +1,20 @@
 //! A request on its way to the provider, and the answer on its way back.
 
 use crate::exchange::Answering;
-use crate::refusal::refusal;
-use crate::traffic::taped;
+use crate::in_progress::Mark;
+use crate::refusal::{Refused, refusal};
+use crate::traffic::{Answered, taped};
 use crate::way::Way;
 use crate::whole_body::{LONGEST, Read, read};
 use crate::{Api, Gateway, Keeping, RecallBy};
-use axum::body::Body;
+use axum::body::{Body, BodyDataStream};
 use axum::extract::Request;
 use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, Method, Response, StatusCode};
 use bytes::Bytes;
-use futures::{Stream, StreamExt as _, stream};
+use futures::{Stream, StreamExt as _, TryStreamExt as _, stream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The header that says what the gateway could not do.
 pub(crate) const NOTICE: &str = "x-foldback-notice";
@@ -22,14 +25,19 @@ pub(crate) const SENT: &str = "x-foldback-sent";
 /// The greatest number of characters in a notice.
 const LONGEST_NOTICE: usize = 200;
 
-/// Passes a request on unchanged, or with less in it, and returns the provider's answer as it arrives.
-pub(crate) async fn forward(gateway: &Gateway, api: Api, request: Request) -> Response<Body> {
+/// Passes a request on unchanged, or with less in it, and returns the provider's answer as it arrives. `mark` is kept
+/// until the answer has ended.
+pub(crate) async fn forward(
+    gateway: &Gateway,
+    api: Api,
+    request: Request,
+    mark: Mark,
+) -> Response<Body> {
     let (head, body) = request.into_parts();
     let Gateway { config, recorder, traffic, .. } = gateway;
     let mut trouble = recorder.trouble().filter(|_| api.has_conversation());
-    let refused = |why: &str| {
-        let why = format!("{why}; only requests that can be recorded are passed on");
-        refusal(api, StatusCode::SERVICE_UNAVAILABLE, &why)
+    let refused = |(status, why): Refused| {
+        refusal(api, status, &format!("{why}; only requests that can be recorded are passed on"))
     };
     let way = match Way::of(gateway, api, &head) {
         Ok(way) => way,
@@ -37,14 +45,14 @@ pub(crate) async fn forward(gateway: &Gateway, api: Api, request: Request) -> Re
     };
     let has_body = head.headers.contains_key("content-length")
         || head.headers.contains_key("transfer-encoding");
-    let path = head.uri.path();
+    let (path, cut) = (head.uri.path(), Cut::default());
     let (mut answering, mut tape) = (Answering::new(recorder.clone()), None);
     let answer = match has_body {
         false => way.send(None).await,
         true if api.has_conversation() => match read(body).await {
             Read::Whole(bytes) => {
                 if let Err(why) = begin(gateway, api, &head, &bytes, &mut answering).await {
-                    return refused(&why);
+                    return refused(why);
                 }
                 trouble = trouble.filter(|_| !config.fail_closed);
                 tape = traffic.as_ref().map(|to| to.asked(api, path, &head.headers, &bytes));
@@ -57,33 +65,33 @@ pub(crate) async fn forward(gateway: &Gateway, api: Api, request: Request) -> Re
                 }
             }
             Read::Begun(..) if config.fail_closed => {
-                return refused("the request is too long to be recorded");
+                let why = "the request is too long to be recorded".to_owned();
+                return refused((StatusCode::PAYLOAD_TOO_LARGE, why));
             }
             Read::Begun(begun, rest) => {
-                (config.log)(&format!(
-                    "a request of over {LONGEST} bytes, or one that broke off, is not recorded"
-                ));
-                way.send(Some(continued(begun, rest))).await
+                (config.log)(&format!("a request of over {LONGEST} bytes is not recorded"));
+                way.send(Some(cut.watched(continued(begun, rest)))).await
             }
+            Read::Broken(..) => return cut.answer(gateway, api),
         },
         true if is_count(&head) && config.recall != RecallBy::Off => match read(body).await {
             Read::Whole(bytes) => {
                 answering.asked = recorder.asked(Api::Messages, path, &head.headers, &bytes);
                 way.count(bytes, &mut answering).await
             }
-            Read::Begun(begun, rest) => way.send(Some(continued(begun, rest))).await,
+            Read::Begun(begun, rest) => way.send(Some(cut.watched(continued(begun, rest)))).await,
+            Read::Broken(..) => return cut.answer(gateway, api),
         },
-        true => way.send(Some(reqwest::Body::wrap_stream(body.into_data_stream()))).await,
+        true => way.send(Some(cut.watched(body.into_data_stream()))).await,
     };
     // A turn that the gateway has played may fail after requests that were billed.
     let is_billed = !answering.billed.lock().is_empty();
     let mut response = match answer {
         Ok(response) => response,
+        Err(_) if cut.is_cut() => return cut.answer(gateway, api),
         Err(error) => {
             answering.is_kept &= is_billed;
-            // An address may contain a key.
-            let error = reason(&error.without_url());
-            let why = format!("{} cannot be reached: {error}", way.upstream);
+            let why = format!("{} {}", way.upstream, unanswered(error));
             (config.log)(&why);
             return refusal(api, StatusCode::BAD_GATEWAY, &why);
         }
@@ -97,32 +105,46 @@ pub(crate) async fn forward(gateway: &Gateway, api: Api, request: Request) -> Re
     }
     answering.headers = response.headers().clone();
     let answered = tape.map(|tape| tape.answered(response.status(), response.headers()));
+    returned(response, answered, answering, mark)
+}
+
+/// Returns an answer as it arrives, with a copy for the recorder and one for the file of its exchange.
+fn returned(
+    response: Response<Body>,
+    answered: Option<Answered>,
+    answering: Answering,
+    mark: Mark,
+) -> Response<Body> {
     response.map(|body| {
         let pieces = taped(body.into_data_stream(), answered);
-        Body::from_stream(copied(pieces, Some(answering).filter(Answering::is_recorded)))
+        let pieces = copied(pieces, Some(answering).filter(Answering::is_recorded));
+        // The closure has the mark as long as there may be another piece.
+        Body::from_stream(pieces.inspect(move |_| {
+            let _ = &mark;
+        }))
     })
 }
 
 /// Reads a request of a conversation for the recorder, and records it if only recorded requests are passed on.
 ///
 /// # Errors
-/// When that is so, and it cannot be recorded: a sentence without its full stop.
+/// When that is so, and it cannot be recorded.
 async fn begin(
     gateway: &Gateway,
     api: Api,
     head: &Parts,
     bytes: &Bytes,
     answering: &mut Answering,
-) -> Result<(), String> {
+) -> Result<(), Refused> {
     let Gateway { config, recorder, .. } = gateway;
     if let Some(trouble) = recorder.fresh_trouble().filter(|_| config.fail_closed) {
-        return Err(trouble);
+        return Err((StatusCode::SERVICE_UNAVAILABLE, trouble));
     }
     answering.asked = recorder.asked(api, head.uri.path(), &head.headers, bytes);
     match &answering.asked {
         Some(asked) if config.fail_closed => recorder.record(asked).await?,
         None if config.fail_closed && matches!(config.keeping, Keeping::On(_)) => {
-            return Err("the gateway is ending".to_owned());
+            return Err((StatusCode::SERVICE_UNAVAILABLE, "the gateway is ending".to_owned()));
         }
         _ => {}
     }
@@ -145,8 +167,37 @@ fn is_count(head: &Parts) -> bool {
 }
 
 /// Returns a body of which the beginning was read.
-fn continued(begun: Bytes, rest: axum::body::BodyDataStream) -> reqwest::Body {
-    reqwest::Body::wrap_stream(stream::once(async { Ok(begun) }).chain(rest))
+fn continued(
+    begun: Bytes,
+    rest: BodyDataStream,
+) -> impl Stream<Item = Result<Bytes, axum::Error>> + Send + 'static {
+    stream::once(async { Ok(begun) }).chain(rest)
+}
+
+/// Whether a client's body broke off on its way to the provider.
+#[derive(Default)]
+struct Cut(Arc<AtomicBool>);
+
+impl Cut {
+    /// Returns a body for the provider that notes whether it breaks off.
+    fn watched(
+        &self,
+        body: impl Stream<Item = Result<Bytes, axum::Error>> + Send + 'static,
+    ) -> reqwest::Body {
+        let cut = Arc::clone(&self.0);
+        reqwest::Body::wrap_stream(body.inspect_err(move |_| cut.store(true, Ordering::Relaxed)))
+    }
+
+    fn is_cut(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Returns the answer to a request whose body broke off.
+    fn answer(&self, gateway: &Gateway, api: Api) -> Response<Body> {
+        let why = "the request's body broke off";
+        (gateway.config.log)(why);
+        refusal(api, StatusCode::BAD_REQUEST, why)
+    }
 }
 
 /// Passes the pieces on, with a copy for the recorder: until the gateway ends, even if the answer
@@ -178,16 +229,30 @@ fn copied<E>(
     })
 }
 
+/// Returns what a provider did that has not answered, and why.
+fn unanswered(error: reqwest::Error) -> String {
+    let what = match &error {
+        error if error.is_connect() => "cannot be reached",
+        error if error.is_timeout() => "did not answer in time",
+        error if error.is_body() || error.is_decode() => "broke off its answer",
+        _ => "did not answer",
+    };
+    // An address may contain a key.
+    format!("{what}: {}", reason(&error.without_url()))
+}
+
 /// Returns the error, down to its cause.
 fn reason(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
+    let mut causes = vec![error.to_string()];
     let mut source = error.source();
     while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
+        let text = cause.to_string();
+        if causes.last() != Some(&text) {
+            causes.push(text);
+        }
         source = cause.source();
     }
-    text
+    causes.join(": ")
 }
 
 #[cfg(test)]
@@ -235,7 +300,8 @@ mod tests {
         let body = body.to_string();
         let request = Request::post(path).header(TODO, "quay").header("content-length", body.len());
         let request = request.body(Body::from(body)).unwrap();
-        assert!(forward(&gateway, api, request).now_or_never().is_none());
+        let mark = gateway.in_progress.begin();
+        assert!(forward(&gateway, api, request, mark).now_or_never().is_none());
         drop(release);
         recorder.finish().await;
         let recorded = memory.conversations().export(&TodoId::new("quay").unwrap()).unwrap();

@@ -4,20 +4,22 @@ use crate::config::Reach;
 use crate::forward::forward;
 use crate::guard::{Guard, TOKEN};
 use crate::identity::TODO;
+use crate::in_progress::InProgress;
 use crate::metrics::metrics;
-use crate::refusal::refusal;
-use crate::tenants::{Refused, Rooms};
+use crate::refusal::{Refused, refusal};
+use crate::tenants::Rooms;
 use crate::{Api, Finisher, GatewayConfig, GatewayError, Keeping, Ledger, Recorder, Traffic};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Uri, header};
 use axum::serve::ListenerExt as _;
-use std::future::Future;
+use std::future::{Future, IntoFuture as _};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
+use tokio::sync::oneshot;
 
 /// How long a provider may take to accept a connection.
 const CONNECT: Duration = Duration::from_secs(30);
@@ -31,6 +33,8 @@ pub struct Gateway {
     /// From how many requests something was left out.
     pub(crate) folded: AtomicU64,
     pub(crate) begun: Instant,
+    /// Those of the tenants count in the gateway that has the listener.
+    pub(crate) in_progress: InProgress,
     /// `None` if it has no tenants.
     pub(crate) rooms: Option<Arc<Rooms>>,
     /// For remote providers, through the proxy that the environment names.
@@ -77,8 +81,8 @@ impl Gateway {
         let (far, near) = (built(builder())?, built(builder().no_proxy())?);
         let folded = AtomicU64::new(0);
         let rooms = config.tenants.clone().map(|tenants| Arc::new(Rooms::new(tenants)));
-        let begun = Instant::now();
-        Ok(Self { far, near, recorder, traffic, folded, begun, rooms, config })
+        let (begun, in_progress) = (Instant::now(), InProgress::default());
+        Ok(Self { far, near, recorder, traffic, folded, begun, in_progress, rooms, config })
     }
 
     /// Returns the recorder of its conversations.
@@ -93,8 +97,8 @@ impl Gateway {
         Finisher::of(self)
     }
 
-    /// Answers clients until `stop` completes; then it waits for answers in progress, and records what was
-    /// said to its end.
+    /// Answers clients until `stop` completes; then it waits for answers in progress, but not for a client that has
+    /// not sent its request, and records what was said to its end.
     ///
     /// # Errors
     /// When the address can be reached from other machines and no token is set, or the listener fails.
@@ -105,13 +109,25 @@ impl Gateway {
     ) -> Result<(), GatewayError> {
         let address = listener.local_addr()?;
         self.config.check_address(address)?;
-        let finisher = self.finisher();
+        let (finisher, in_progress) = (self.finisher(), self.in_progress.clone());
         let guard = Guard::new(address, self.config.token.as_deref());
         let door = Arc::new(Door { gateway: Arc::new(self), guard });
         let router = Router::new().fallback(answer).with_state(door);
         // A piece of an answer is sent before the previous one is acknowledged.
         let listener = listener.tap_io(|client| drop(client.set_nodelay(true)));
-        axum::serve(listener, router).with_graceful_shutdown(stop).await?;
+        let (ending, ended) = oneshot::channel();
+        let stop = async {
+            stop.await;
+            let _ = ending.send(());
+        };
+        let over = async {
+            let _ = ended.await;
+            in_progress.over().await;
+        };
+        tokio::select! {
+            served = axum::serve(listener, router).with_graceful_shutdown(stop).into_future() => served?,
+            () = over => {}
+        }
         finisher.finish().await;
         Ok(())
     }
@@ -137,11 +153,15 @@ impl Door {
 }
 
 async fn answer(State(door): State<Arc<Door>>, mut request: Request) -> Response<Body> {
+    let mark = door.gateway.in_progress.begin();
     let (uri, headers) = (request.uri(), request.headers());
+    let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
     // A supervisor's probe sends no token, and finds out nothing but this.
     match uri.path() {
-        LIVE => return probed(true),
-        READY => return probed(!matches!(door.gateway.config.keeping, Keeping::Impossible(_))),
+        LIVE if is_read => return probed(true),
+        READY if is_read => {
+            return probed(!matches!(door.gateway.config.keeping, Keeping::Impossible(_)));
+        }
         _ => {}
     }
     let api = Api::of(request.method(), uri.path(), headers);
@@ -152,12 +172,8 @@ async fn answer(State(door): State<Arc<Door>>, mut request: Request) -> Response
         Ok(gateway) => gateway,
         Err((status, why)) => return refusal(api, status, &why),
     };
-    if uri.path() == HEALTH {
-        let writes = uri.query().is_some_and(|query| query == "write");
-        return health(&gateway, writes).await;
-    }
-    if uri.path() == METRICS {
-        return metrics(gateway.recorder.ledger());
+    if uri.path().starts_with(OWN) {
+        return own(&gateway, api, uri, is_read).await;
     }
     // Clients that prefer a WebSocket fall back to requests if there is none.
     let upgrade = headers.get(header::UPGRADE).map(|to| to.as_bytes().to_ascii_lowercase());
@@ -171,8 +187,31 @@ async fn answer(State(door): State<Arc<Door>>, mut request: Request) -> Response
     if let Some(todo) = todo.and_then(|todo| HeaderValue::from_str(todo.as_str()).ok()) {
         request.headers_mut().entry(TODO).or_insert(todo);
     }
-    forward(&gateway, api, request).await
+    forward(&gateway, api, request, mark).await
 }
+
+/// Answers a request for the gateway itself.
+async fn own(gateway: &Gateway, api: Api, uri: &Uri, is_read: bool) -> Response<Body> {
+    match uri.path() {
+        HEALTH if is_read => {
+            let writes = uri.query().is_some_and(|query| query == "write");
+            health(gateway, writes).await
+        }
+        METRICS if is_read => metrics(gateway.recorder.ledger()),
+        HEALTH | METRICS | LIVE | READY => {
+            let mut answer = refusal(api, StatusCode::METHOD_NOT_ALLOWED, "GET was expected");
+            answer.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
+            answer
+        }
+        _ => {
+            let why = format!("there are {HEALTH}, {METRICS}, {LIVE} and {READY}, and no other");
+            refusal(api, StatusCode::NOT_FOUND, &why)
+        }
+    }
+}
+
+/// The prefix of the paths that are the gateway's own.
+const OWN: &str = "/foldback/";
 
 /// The path at which a gateway identifies itself.
 pub(crate) const HEALTH: &str = "/foldback/health";

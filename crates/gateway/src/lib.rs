@@ -45,6 +45,7 @@ mod gateway;
 mod guard;
 mod headers;
 mod identity;
+mod in_progress;
 mod ledger;
 mod member;
 mod metrics;

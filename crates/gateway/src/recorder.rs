@@ -5,9 +5,10 @@ use crate::exchange::{Asked, Exchange};
 use crate::fold::Rewritten;
 use crate::reader::Reader;
 use crate::recorder_thread::{Folded, Keeper};
+use crate::refusal::Refused;
 use crate::unkept::Unkept;
 use crate::{Api, GatewayError, Ledger, Log, SessionTodos, WhyWhole};
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, StatusCode};
 use bytes::Bytes;
 use foldback::Memory;
 use parking_lot::Mutex;
@@ -227,24 +228,27 @@ impl Recorder {
     /// Records what is asked.
     ///
     /// # Errors
-    /// When that is impossible, or takes too long: a sentence without its full stop.
-    pub(crate) async fn record(&self, asked: &Asked) -> Result<(), String> {
+    /// When that is impossible, or takes too long: a status, and a sentence without its full stop.
+    pub(crate) async fn record(&self, asked: &Asked) -> Result<(), Refused> {
         let (answer, recorded) = oneshot::channel();
         self.give(Job::Record(asked.clone(), answer));
-        let why = match tokio::time::timeout(RECORDED, recorded).await {
+        const AWAY: StatusCode = StatusCode::SERVICE_UNAVAILABLE;
+        let (status, why) = match tokio::time::timeout(RECORDED, recorded).await {
             Ok(Ok(Ok(()))) => return Ok(()),
-            Ok(Ok(Err(unkept))) => unkept.to_string(),
+            // The same bytes will not be recorded later, either.
+            Ok(Ok(Err(Unkept::Unreadable(why)))) => (StatusCode::BAD_REQUEST, why),
+            Ok(Ok(Err(unkept))) => (AWAY, unkept.to_string()),
             Ok(Err(_)) => {
                 let trouble = self.trouble();
-                return Err(trouble.unwrap_or_else(|| "the gateway is ending".to_owned()));
+                return Err((AWAY, trouble.unwrap_or_else(|| "the gateway is ending".to_owned())));
             }
             Err(_) => {
                 let why = format!("the store did not answer for {} seconds", RECORDED.as_secs());
                 self.shared.state.set_trouble(why.clone());
-                why
+                (AWAY, why)
             }
         };
-        Err(format!("not recorded: {why}"))
+        Err((status, format!("not recorded: {why}")))
     }
 
     /// Records what is asked, and returns what is sent in its place: the client's own body, if determining it takes

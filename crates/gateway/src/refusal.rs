@@ -5,6 +5,9 @@ use axum::body::Body;
 use axum::http::{HeaderValue, Response, StatusCode, header};
 use serde_json::json;
 
+/// Why a request is not passed on: a status, and a sentence without its full stop.
+pub(crate) type Refused = (StatusCode, String);
+
 /// Returns an error response that says why there is no answer, as the API would.
 pub(crate) fn refusal(api: Api, status: StatusCode, why: &str) -> Response<Body> {
     let kind = match status {

@@ -1,6 +1,7 @@
 //! The tenants of a gateway: each has a store of its own, and is known by its token.
 
 use crate::guard::TOKEN;
+use crate::refusal::Refused;
 use crate::{Gateway, GatewayConfig, Keeping};
 use axum::http::{HeaderMap, StatusCode};
 use foldback::Tenant;
@@ -54,9 +55,6 @@ struct Room {
     gateway: Arc<OnceCell<Arc<Gateway>>>,
     used: Instant,
 }
-
-/// Why a request has no tenant.
-pub(crate) type Refused = (StatusCode, String);
 
 impl Rooms {
     pub(crate) fn new(tenants: Arc<dyn Tenants>) -> Self {

@@ -234,7 +234,7 @@ async fn speaks_of_thoughts(answer: Response<Body>) -> (Response<Body>, bool) {
             let is_of_thoughts = text.contains("thinking") || text.contains("signature");
             (Response::from_parts(head, Body::from(bytes)), is_of_thoughts)
         }
-        Read::Begun(begun, rest) => {
+        Read::Begun(begun, rest) | Read::Broken(begun, rest) => {
             let body = stream::once(async { Ok(begun) }).chain(rest);
             (Response::from_parts(head, Body::from_stream(body)), false)
         }

@@ -10,8 +10,10 @@ pub(crate) const LONGEST: usize = 64 << 20;
 /// The result of reading a body before it is sent.
 pub(crate) enum Read {
     Whole(Bytes),
-    /// Too long, or broken off: what was read, and the rest.
+    /// Too long: what was read, and the rest.
     Begun(Bytes, BodyDataStream),
+    /// Broken off: what was read, and its error.
+    Broken(Bytes, BodyDataStream),
 }
 
 /// Reads a body to its end, or up to the limit.
@@ -22,10 +24,9 @@ pub(crate) async fn read(body: Body) -> Read {
     while let Some(piece) = stream.next().await {
         match piece {
             Ok(piece) => bytes.extend_from_slice(&piece),
-            // The request to the provider breaks off where the client's did.
             Err(error) => {
                 let broken = Body::from_stream(stream::once(async { Err::<Bytes, _>(error) }));
-                return Read::Begun(bytes.freeze(), broken.into_data_stream());
+                return Read::Broken(bytes.freeze(), broken.into_data_stream());
             }
         }
         if bytes.len() > LONGEST {

@@ -51,7 +51,7 @@ pub(crate) struct Providers {
     #[arg(long, value_name = "N", conflicts_with = "no_record")]
     check_every: Option<NonZeroU64>,
 
-    /// Record each request before it is sent, and refuse one that cannot be recorded (503) instead of passing it on
+    /// Record each request before it is sent, and refuse one that cannot be recorded instead of passing it on
     #[arg(long, conflicts_with = "no_record")]
     fail_closed: bool,
 }
@@ -133,12 +133,13 @@ pub(crate) struct Hosted {
     pub(crate) address: SocketAddr,
     recorder: Recorder,
     finisher: Finisher,
+    log: Log,
     /// The same socket as the gateway's, for one that takes its place.
     listener: std::net::TcpListener,
     stop: oneshot::Sender<()>,
     served: Served,
     /// The gateway before this one, which finishes its answers.
-    before: Option<Served>,
+    before: Option<(Served, Finisher)>,
 }
 
 /// A gateway that serves until it is stopped.
@@ -164,6 +165,7 @@ impl Hosted {
         config.check_address(address)?;
         let accepting = listener.try_clone().and_then(TcpListener::from_std).map_err(listening)?;
         let (stop, stopped) = oneshot::channel();
+        let log = Arc::clone(&config.log);
         let gateway = Gateway::new(config)?;
         let (recorder, finisher) = (gateway.recorder().clone(), gateway.finisher());
         let stopped = async {
@@ -171,14 +173,14 @@ impl Hosted {
             let _ = stopped.await;
         };
         let served = tokio::spawn(gateway.serve(accepting, stopped));
-        Ok(Self { address, recorder, finisher, listener, stop, served, before: None })
+        Ok(Self { address, recorder, finisher, log, listener, stop, served, before: None })
     }
 
     /// Serves with another configuration from now on, at the same address. Answers in progress are finished.
     pub(crate) fn succeeded_by(self, config: GatewayConfig) -> Result<Self, CliError> {
         let next = Self::on(config, self.listener, self.address)?;
         drop(self.stop);
-        Ok(Self { before: Some(self.served), ..next })
+        Ok(Self { before: Some((self.served, self.finisher)), ..next })
     }
 
     /// What records its conversations.
@@ -203,7 +205,8 @@ impl Hosted {
         signals: &mut Signals,
         patience: Duration,
     ) -> Result<(), CliError> {
-        let Self { finisher, listener, stop, mut served, before, .. } = self;
+        let Self { finisher, log, listener, stop, mut served, before, .. } = self;
+        let (before, finisher_before) = before.unzip();
         drop(stop);
         // No connection is accepted from now on.
         drop(listener);
@@ -222,6 +225,12 @@ impl Hosted {
                 Ok(())
             }
         };
+        let finishers = finisher_before.iter().chain([&finisher]);
+        match finishers.map(Finisher::answers).sum::<usize>() {
+            0 => {}
+            1 => log("1 answer in progress was cut off"),
+            count => log(&format!("{count} answers in progress were cut off")),
+        }
         served.abort();
         let hurried = async {
             if !is_urgent {

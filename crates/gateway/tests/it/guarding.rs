@@ -36,6 +36,26 @@ async fn gw13_keys_are_passed_on_and_never_kept() {
     }
 }
 
+/// GW2: what is asked of the gateway itself is not sent to a provider, and no path leads out of its address.
+#[tokio::test]
+async fn gw2_paths_of_the_gateway_are_its_own() {
+    let world = World::new(counting()).await;
+    for (method, path, status) in [
+        ("GET", "/foldback/health", 200),
+        ("HEAD", "/foldback/live", 200),
+        ("POST", "/foldback/health", 405),
+        ("DELETE", "/foldback/ready", 405),
+        ("GET", "/foldback/helth", 404),
+        ("POST", "/foldback/", 404),
+        ("GET", "/v1/a%2f..%2f..%2fadmin", 400),
+    ] {
+        let method = reqwest::Method::from_bytes(method.as_bytes()).unwrap();
+        let answer = world.client.request(method, format!("{}{path}", world.url)).send().await;
+        assert_eq!(answer.unwrap().status(), status, "{path}");
+    }
+    assert_eq!(world.upstream.seen(), []);
+}
+
 /// GW13: a page in a browser may not send requests, by whatever name it calls this machine.
 #[tokio::test]
 async fn gw13_pages_in_a_browser_are_refused() {

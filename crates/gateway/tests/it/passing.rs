@@ -4,6 +4,8 @@ use crate::world::{World, body, client, counting};
 use foldback_gateway::Keeping;
 use foldback_testkit::upstream::{Answer, Raw};
 use serde_json::json;
+use tokio::io::AsyncReadExt as _;
+use tokio::net::TcpListener;
 
 fn raw(status: u16, headers: &[(&str, &str)], pieces: &[&[u8]]) -> Raw {
     let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
@@ -182,6 +184,30 @@ async fn gw12_a_provider_that_is_gone_is_an_error_of_the_api() {
     let text = answer.text().await.unwrap();
     assert!(text.contains("127.0.0.1:9") && text.contains("\"error\""), "{text}");
     assert!(!text.contains("sk-canary"), "{text}");
+    assert!(text.contains("cannot be reached: "), "{text}");
+    let causes: Vec<_> = text.split(": ").collect();
+    assert!(causes.windows(2).all(|pair| pair[0] != pair[1]), "{text}");
+}
+
+/// GW12: a provider that was reached, and closes the connection, is not said to be out of reach.
+#[tokio::test]
+async fn gw12_a_provider_that_hangs_up_was_reached() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http://{}/v1", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        loop {
+            let (mut client, _) = listener.accept().await.unwrap();
+            let _ = client.read(&mut [0; 4 << 10]).await;
+        }
+    });
+    let world = World::with(counting(), |config| {
+        config.openai = foldback_gateway::Upstream::new(&address).unwrap();
+    })
+    .await;
+    let answer = world.chat(&json!({ "messages": [] })).send().await.unwrap();
+    assert_eq!(answer.status(), 502);
+    let text = answer.text().await.unwrap();
+    assert!(text.contains(" did not answer: ") && !text.contains("be reached"), "{text}");
 }
 
 /// GW12: a body that is not a request of the API passes, and this is reported.

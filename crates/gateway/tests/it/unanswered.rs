@@ -90,6 +90,7 @@ async fn gw12_a_question_is_recorded_before_the_end_though_its_answer_goes_on() 
         "messages": [{ "role": "user", "content": "Which port?" }] });
     let mut answer = client().post(url).body(asked.to_string()).send().await.unwrap();
     assert!(answer.chunk().await.unwrap().is_some());
+    assert_eq!(finisher.answers(), 1);
     finisher.finish().await;
     assert!(only(&memory).contains("Which port?"));
     assert_eq!(ledger.sums().requests, 1);
@@ -117,6 +118,40 @@ async fn gw12_a_question_is_recorded_before_the_end_though_its_answer_has_not_be
     assert_eq!(answer.status(), 503);
     assert!(answer.text().await.unwrap().contains("the gateway is ending"));
     served.abort();
+}
+
+/// GW12: a client that has not sent its request does not keep the gateway from ending.
+#[tokio::test(flavor = "multi_thread")]
+async fn gw12_half_a_request_is_no_answer_in_progress() {
+    let world = World::new(counting()).await;
+    let address = world.url.strip_prefix("http://").unwrap().to_owned();
+    let mut client = tokio::net::TcpStream::connect(address).await.unwrap();
+    client.write_all(b"POST /v1/messages HTTP/1.1\r\nhost: ").await.unwrap();
+    let asked = body(json!([{ "role": "user", "content": "Which port?" }]));
+    assert_eq!(world.messages(&asked).send().await.unwrap().status(), 200);
+    let (memory, _) = world.end().await;
+    assert!(only(&memory).contains("Which port?"));
+    drop(client);
+}
+
+/// GW12: an upload that breaks off is the client's error, and says nothing of the provider.
+#[tokio::test(flavor = "multi_thread")]
+async fn gw12_a_body_that_breaks_off_is_the_clients_error() {
+    let world = World::new(counting()).await;
+    let address = world.url.strip_prefix("http://").unwrap().to_owned();
+    for path in ["/v1/messages", "/v1/files"] {
+        let mut client = tokio::net::TcpStream::connect(&address).await.unwrap();
+        let head = format!("POST {path} HTTP/1.1\r\nhost: {address}\r\n");
+        let body = "transfer-encoding: chunked\r\n\r\n5\r\n{\"mes\r\nno length\r\n";
+        client.write_all(format!("{head}{body}").as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        let _ = client.read_to_string(&mut answer).await;
+        let is_said = |line: &String| line == "the request's body broke off";
+        assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 400"), "{path}: {answer}");
+        assert!(world.log.lock().iter().all(is_said), "{path}: {:?}", world.log.lock());
+    }
+    assert_eq!(world.log.lock().len(), 2);
+    assert_eq!(world.upstream.seen(), []);
 }
 
 /// Conversations with the same instructions are families of their own, also where the user asks only later.
@@ -218,12 +253,15 @@ async fn gw12_only_what_can_be_recorded_passes_if_nothing_else_may() {
     let short = body(json!([{ "role": "user", "content": "Which port?" }]));
     assert_eq!(world.messages(&short).send().await.unwrap().status(), 200);
     let passed = world.upstream.seen().len();
+    let unknown = world.client.post(format!("{}/v1/responses", world.url));
+    let unknown = unknown.body("{\"input\": 7}").send().await.unwrap();
+    // No later try would be any better.
+    assert_eq!(unknown.status(), 400);
+    let why = unknown.text().await.unwrap();
+    assert!(why.contains("not recorded: "), "{why}");
     let refused = world.messages(&long()).send().await.unwrap();
     assert_eq!(refused.status(), 503);
     let why = refused.text().await.unwrap();
     assert!(why.contains("not recorded: ") && why.contains("at most 3"), "{why}");
-    let unknown = world.client.post(format!("{}/v1/responses", world.url));
-    let unknown = unknown.body("{\"input\": 7}").send().await.unwrap();
-    assert_eq!(unknown.status(), 503);
     assert_eq!(world.upstream.seen().len(), passed, "nothing of it is sent");
 }
