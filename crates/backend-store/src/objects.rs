@@ -13,7 +13,7 @@
 //! # Why a sweep never races a writer
 //!
 //! There is no lock that all machines share, and no service deletes an object on the condition that nobody has touched it
-//! since. So the rule does not need one:
+//! since. So the rule below does without either:
 //!
 //! 1. **A name is written once.** Its second part is random and drawn by the writer, who puts the object on the
 //!    condition that there is none. Nobody else ever writes that name, not even a writer of the same bytes. A repeated

@@ -14,7 +14,7 @@
 //!
 //! Each policy has its own type of settings: [`SlidingWindow`], [`SummaryTopN`], [`DeepAgents`],
 //! [`ClearToolResults`], [`MaskObservations`], [`stm_ltm::StmLtmConfig`]. Their defaults are those of
-//! the original, if it has any. LangChain sums nothing up unless a trigger is set: the 40,000 tokens of
+//! the original, if it has any. LangChain summarises nothing unless a trigger is set: the 40,000 tokens of
 //! `summary-top-n` are a choice of this crate.
 //!
 //! ```

@@ -48,7 +48,7 @@ struct Slot {
     passages: Mutex<Passages>,
     /// The memory that this takes, for those who do not wait while it is counted.
     passages_bytes: AtomicUsize,
-    /// Which of the parts that its index in memory lacks is tried again by a search.
+    /// Of the parts that its index in memory lacks, the one that a search tries again next.
     next_tried: NextTried,
     /// How many blocks its index had when the copy in the store was last compared with it, and when that was.
     published: Mutex<Option<(u32, Instant)>>,

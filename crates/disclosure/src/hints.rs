@@ -1,4 +1,4 @@
-//! Names earlier blocks that relate to what is said now at the end of a prompt, before the model asks for them.
+//! Names, at the end of a prompt, earlier blocks that relate to what is said now, before the model asks for them.
 
 use crate::cut::one_line;
 use crate::ledger::short_id;

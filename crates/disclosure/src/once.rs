@@ -1,7 +1,7 @@
 //! Shows each thing once: a result in fewer tokens if what is left out is in view anyway.
 //!
 //! A result that is above, word for word, becomes a line that names the place; so do lines of it. JSON is shown without
-//! white space, and objects of the same keys as rows ([`compact_json`](mod@crate::compact_json)). How a message is
+//! white space, and objects with the same keys as rows ([`compact_json`](mod@crate::compact_json)). How a message is
 //! shown follows from the messages before it and from how those are shown, so it is the same in every prompt until one
 //! of these leaves or becomes light; then the prompt changes from there on in any case.
 

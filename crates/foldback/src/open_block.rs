@@ -72,8 +72,8 @@ impl Shared {
         self.blocks.searcher_with_open(todo, |open| self.describe_open(todo, open))
     }
 
-    /// Describes these messages as a block with this id. The references in their texts are listed that can be loaded, or
-    /// can be when what is pending is committed.
+    /// Describes these messages as a block with this id. Of the references in their texts, it
+    /// lists those that can be loaded, or that can be once what is pending is committed.
     pub(crate) fn header_of(
         &self,
         todo: &Todo,

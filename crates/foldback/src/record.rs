@@ -1,5 +1,5 @@
-//! The write path. A message arrives; large parts go to the payload store; chunker and live view take a step; ONE
-//! transaction makes message, closed blocks, vectors, payload references and the session's state durable. The steps
+//! The write path. A message arrives; large parts go to the payload store; the chunker and the live view take a step; ONE
+//! transaction makes the message, closed blocks, vectors, payload references and the session's state durable. The steps
 //! work on a copy of the session's state, which replaces the session's own only after the transaction.
 
 use crate::error::Failure;
@@ -175,8 +175,8 @@ impl Session {
         Ok(())
     }
 
-    /// Returns why a commit failed. One that was refused may have been so because the todo was forgotten; of any other
-    /// failure, the kind says whether the commit may be repeated, and nothing else takes its place.
+    /// Returns why a commit failed. It may have been refused because the todo was forgotten; any other failure
+    /// is returned as it is, because its kind says whether the commit may be repeated.
     fn commit_error(&self, error: BlockError) -> Error {
         let is_refused = matches!(error, BlockError::Conflict { .. } | BlockError::Refused { .. });
         match is_refused.then(|| self.memory.registry.find(self.todo.id())) {

@@ -122,7 +122,8 @@ fn is_of_number(byte: u8) -> bool {
     byte.is_ascii_digit() || matches!(byte, b'-' | b'+' | b'.' | b'e' | b'E')
 }
 
-/// Returns whether a value writes this number as it is written; also for what is no number, which no value holds.
+/// Returns whether a value would write this number exactly as it stands here. Also returns true for text that is not a
+/// number, which needs no stand-in.
 fn is_kept(number: &str) -> bool {
     let is_short = number.len() <= MOST_DIGITS && number.bytes().all(|byte| byte.is_ascii_digit());
     let is_same = |value: serde_json::Number| value.to_string() == number;

@@ -8,7 +8,7 @@
 //! - [`Upstream`] is a provider's address, and determines where a request goes.
 //! - [`Recorder`] records what was said, in threads of its own: a client waits for it only if something may be left
 //!   out of its request.
-//! - [`self_test()`] and [`Check`] test whether all that works here, and [`Running`] describes a gateway that runs
+//! - [`self_test()`] and [`Check`] test whether all of this works here, and [`Running`] describes a gateway that runs
 //!   elsewhere.
 //! - [`Ledger`] records what each request cost, what it would have cost whole, and its [`Contents`].
 //! - [`Traffic`] keeps each exchange as it passed, if that is enabled.

@@ -103,7 +103,7 @@ fn stranger(uri: &Uri, headers: &HeaderMap) -> Option<String> {
     (origin != format!("http://{host}")).then(|| format!("a page from {origin:?} may not ask"))
 }
 
-/// The token in a query, and the rest of that.
+/// The token in a query, and the rest of the query.
 fn token_of(uri: &Uri) -> Option<(&str, String)> {
     let pairs: Vec<&str> = uri.query()?.split('&').collect();
     let token = pairs.iter().find_map(|pair| pair.strip_prefix("token="))?;
@@ -112,7 +112,7 @@ fn token_of(uri: &Uri) -> Option<(&str, String)> {
     Some((token, rest.join("&")))
 }
 
-/// A place on this server. A path of two slashes would name another one.
+/// A place on this server. A path that begins with two slashes would name another server.
 fn place(path: &str, query: &str) -> String {
     let path = if path.starts_with("//") || path.contains('\\') { "/" } else { path };
     if query.is_empty() { path.to_owned() } else { format!("{path}?{query}") }
