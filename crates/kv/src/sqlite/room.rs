@@ -73,7 +73,8 @@ fn bytes_of(file: &Path) -> u64 {
 
 #[cfg(unix)]
 fn free_bytes(dir: &Path) -> Option<u64> {
-    let disk = rustix::fs::statvfs(dir).ok()?;
+    // Some file systems, over a network for example, report no size at all.
+    let disk = rustix::fs::statvfs(dir).ok().filter(|disk| disk.f_blocks > 0)?;
     disk.f_bavail.checked_mul(disk.f_frsize)
 }
 
