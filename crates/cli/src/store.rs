@@ -81,16 +81,15 @@ fn open(globals: &Globals, options: Options) -> Result<Memory, CliError> {
 /// Whether the engine's own structures are intact. Writes nothing, and does not notice lost writes.
 pub(crate) fn is_sound(globals: &Globals) -> Result<bool, CliError> {
     let (dir, key) = (folder(globals)?, encryption_key(globals)?);
-    let kv = foldback_kv::open_with(&dir, globals.truth()?, Mode::ReadOnly, key.as_ref());
-    let kv = match kv {
-        Ok(kv) => kv,
+    let opened = foldback_kv::open_with(&dir, globals.truth()?, Mode::ReadOnly, key.as_ref());
+    match opened.and_then(|kv| kv.check()) {
+        Ok(findings) => Ok(foldback_kv::is_sound(&findings)),
         Err(error) => {
             // The memory says more about what can be done.
             drop(open_for_reading(globals)?);
-            return Err(not_opened(error.into(), &dir));
+            Err(not_opened(error.into(), &dir))
         }
-    };
-    Ok(foldback_kv::is_sound(&kv.check()?))
+    }
 }
 
 /// Accepts what is left as complete. Returns what was lost.

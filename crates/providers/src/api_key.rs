@@ -52,13 +52,16 @@ impl ApiKey {
     fn redact_word(&self, text: &str) -> String {
         let is_within = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
         let mut redacted = String::new();
-        let mut rest = text.split(&*self.0).peekable();
-        while let Some(part) = rest.next() {
-            redacted.push_str(part);
-            let Some(next) = rest.peek() else { break };
-            let is_word = is_within(part.chars().next_back()) || is_within(next.chars().next());
-            redacted.push_str(if is_word { &self.0 } else { Self::REDACTED });
+        let mut from = 0;
+        for (at, key) in text.match_indices(&*self.0) {
+            let (before, after) = (text.get(..at), text.get(at + key.len()..));
+            let is_word = is_within(before.and_then(|text| text.chars().next_back()))
+                || is_within(after.and_then(|text| text.chars().next()));
+            redacted.push_str(text.get(from..at).unwrap_or_default());
+            redacted.push_str(if is_word { key } else { Self::REDACTED });
+            from = at + key.len();
         }
+        redacted.push_str(text.get(from..).unwrap_or_default());
         redacted
     }
 }

@@ -8,11 +8,13 @@ use comfy_table::{
 };
 
 /// A table without lines: a bold head, columns two spaces apart, numbers on the right. Long texts
-/// wrap inside their column; names are not broken while there is room for them. In a pipe a name is never broken: if one
-/// has no room, each row is one line.
+/// wrap inside their column; names are not broken while there is room for them. In a pipe no word of a name is broken: if
+/// one has no room, each row is one line.
 pub(crate) struct Table<'a> {
     grid: Grid,
     columns: Vec<Column<'a>>,
+    /// The columns that the longest word of a name takes.
+    longest_word: usize,
 }
 
 /// The content of a column.
@@ -50,13 +52,19 @@ impl<'a> Table<'a> {
                 .map(|column| Cell::new(column.title()).add_attribute(Attribute::Bold));
             grid.set_header(head.collect::<Vec<_>>());
         }
-        Self { grid, columns: columns.to_vec() }
+        Self { grid, columns: columns.to_vec(), longest_word: 0 }
     }
 
     pub(crate) fn row<S: AsRef<str>>(&mut self, cells: impl IntoIterator<Item = S>) {
-        let cells =
-            cells.into_iter().map(|cell| Cell::new_owned(text::plain(cell.as_ref()).into_owned()));
-        self.grid.add_row(cells.collect::<Vec<_>>());
+        let cells: Vec<String> =
+            cells.into_iter().map(|cell| text::plain(cell.as_ref()).into_owned()).collect();
+        for (column, cell) in self.columns.iter().zip(&cells) {
+            if matches!(column, Column::Name(_)) {
+                let words = cell.split_whitespace().map(text::columns);
+                self.longest_word = words.fold(self.longest_word, usize::max);
+            }
+        }
+        self.grid.add_row(cells.into_iter().map(Cell::new_owned).collect::<Vec<_>>());
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -69,11 +77,7 @@ impl<'a> Table<'a> {
         // Several long names share the available width.
         let most = u16::try_from(out.width() / (names + 1)).unwrap_or(NAME_WIDTH).max(16);
         let most = most.max(NAME_WIDTH.min(most * 2));
-        let widths = self.grid.column_max_content_widths();
-        let is_long = |(column, width): (&Column<'_>, &u16)| {
-            matches!(column, Column::Name(_)) && *width > most
-        };
-        let is_in_lines = !out.is_bounded() && self.columns.iter().zip(&widths).any(is_long);
+        let is_in_lines = !out.is_bounded() && self.longest_word > usize::from(most);
         if is_in_lines {
             self.grid.set_content_arrangement(ContentArrangement::Disabled);
         }

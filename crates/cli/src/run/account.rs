@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Account {
-    /// How often the model answered. Once the run has ended, calls without an answer count as well.
+    /// How often the model was asked, calls without a usable answer included.
     pub(crate) calls: u64,
     /// Its tokens, as its provider counts them. Once the run has ended, they are estimated if a limit depends on them
     /// and the provider does not count.
@@ -35,18 +35,14 @@ pub(crate) struct SummariesAccount {
 }
 
 impl Account {
-    /// The account with at least the calls and tokens that count towards the limits, also those of failed answers.
-    /// Tokens are estimated where the server reports none.
+    /// The account with at least the tokens that count towards the limits: they are estimated where the server reports
+    /// none.
     pub(crate) fn at_least(self, spent: &Spending) -> Self {
         let tokens = |usage: &Usage| usage.input.saturating_add(usage.output);
-        // Without an answer the meter knows no prices.
-        let is_unpriced = self.calls == 0 && spent.cost > 0.0;
-        let cost = if is_unpriced { Some(spent.cost) } else { self.cost };
-        let this = Self { calls: self.calls.max(spent.model_calls), cost, ..self };
-        if tokens(&this.usage) >= tokens(&spent.usage) {
-            return this;
+        if tokens(&self.usage) >= tokens(&spent.usage) {
+            return self;
         }
-        Self { usage: spent.usage, cost: this.cost.map(|cost| cost.max(spent.cost)), ..this }
+        Self { usage: spent.usage, cost: self.cost.map(|cost| cost.max(spent.cost)), ..self }
     }
 
     /// The sum of both.
@@ -81,19 +77,6 @@ fn together(one: (u64, Option<f64>), other: (u64, Option<f64>)) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// The report has what the limits count: calls and tokens of answers that could not be used, too.
-    #[test]
-    fn a_report_has_what_counts_towards_the_limits() {
-        let usage = Usage { input: 90, output: 10, ..Usage::default() };
-        let spent = Spending { model_calls: 1, tool_calls: 0, usage, cost: 0.5 };
-        let account = Account::default().at_least(&spent);
-        assert_eq!((account.calls, account.usage, account.cost), (1, usage, Some(0.5)));
-        let unpriced = Account::default().at_least(&Spending { cost: 0.0, ..spent });
-        assert_eq!((unpriced.calls, unpriced.cost), (1, None));
-        let answered = Account { calls: 3, cost: Some(0.7), ..Account::default() };
-        assert_eq!(answered.at_least(&spent).calls, 3);
-    }
 
     /// A sum with an unknown part is unknown.
     #[test]

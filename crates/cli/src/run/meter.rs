@@ -106,6 +106,19 @@ impl Meter {
         changed(&self.account());
     }
 
+    /// Notes that a call ended without a usable answer.
+    fn failed(&self, error: &ModelError, prices: Option<TokenPrices>) {
+        {
+            let usage = error.usage.unwrap_or_default();
+            let cost = prices.or(self.prices).map(|prices| prices.cost(&usage));
+            let call = Account { calls: 1, usage, cost, ..Account::default() };
+            let account = &mut self.state.lock().account;
+            *account = account.plus(&call);
+        }
+        let changed = self.changed.lock();
+        changed(&self.account());
+    }
+
     fn answered(
         &self,
         request: &ChatRequest,
@@ -171,7 +184,7 @@ impl LookingBack {
     }
 }
 
-/// A model whose answers are counted.
+/// A model whose calls are counted.
 pub(crate) struct MeteredModel {
     pub(crate) model: Arc<dyn ChatModel>,
     pub(crate) meter: Arc<Meter>,
@@ -200,9 +213,12 @@ impl ChatModel for MeteredModel {
     ) -> BoxFuture<'a, Result<ChatResponse, ModelError>> {
         async move {
             self.meter.asks(request);
-            let response = self.model.complete(request).await?;
-            self.answered(request, &response);
-            Ok(response)
+            let answer = self.model.complete(request).await;
+            match &answer {
+                Ok(response) => self.answered(request, response),
+                Err(error) => self.meter.failed(error, self.money),
+            }
+            answer
         }
         .boxed()
     }
@@ -213,11 +229,12 @@ impl ChatModel for MeteredModel {
     ) -> BoxFuture<'a, Result<ChatStream<'a>, ModelError>> {
         async move {
             self.meter.asks(request);
-            let pieces = self.model.stream(request).await?;
-            let counted = pieces.inspect(move |piece| {
-                if let Ok(ChatChunk::Done(response)) = piece {
-                    self.answered(request, response);
-                }
+            let begun = self.model.stream(request).await;
+            let pieces = begun.inspect_err(|error| self.meter.failed(error, self.money))?;
+            let counted = pieces.inspect(move |piece| match piece {
+                Ok(ChatChunk::Done(response)) => self.answered(request, response),
+                Ok(_) => {}
+                Err(error) => self.meter.failed(error, self.money),
             });
             Ok(counted.boxed())
         }

@@ -129,7 +129,7 @@ fn r4_a_database_that_does_not_open_names_the_way_out() {
     let path = shell.store().join("store.sqlite");
     let database = std::fs::read(&path).unwrap();
     let half = database[..database.len() / 2].to_vec();
-    let mut flipped = database.clone();
+    let mut flipped = database;
     flipped[20..23].fill(0xff);
     for damaged in [Some(half), Some(Vec::new()), Some(flipped), None] {
         match &damaged {

@@ -49,7 +49,7 @@ fn a_bad_line_ends_it_and_what_came_before_stays() {
     let good = r#"{"role":"user","content":"好"}"#;
     for (bad, expected) in [
         ("{\"role\":7}", "line 3: the key \"role\" of a message must be a string"),
-        ("not json", "line 3: this is not a message, which is a JSON object\n"),
+        ("not json", "line 3: this is not a message, which is a JSON object; 2 messages"),
         ("{\"content\":\"x\"}", "has the key \"role\""),
         ("\u{1}", "line 3"),
     ] {

@@ -8,7 +8,7 @@ use crate::Error;
 use crate::error::Failure;
 use foldback_core::{Timestamp, TodoId};
 use std::fs::File;
-use std::io::{self, BufRead as _, BufReader, Read as _};
+use std::io::{self, BufRead as _, BufReader, Read as _, Take};
 use std::path::Path;
 
 /// A filter for lines of the log. The default accepts all of them.
@@ -74,19 +74,7 @@ impl AuditLog<'_> {
                 && filter.since.is_none_or(|since| Timestamp::parse(&line.at) >= Some(since))
                 && query.as_ref().is_none_or(|query| line.query.as_ref() == Some(query))
         };
-        check_is_file(&path).map_err(io)?;
-        let mut file = match File::open(&path) {
-            Ok(file) => {
-                // A line that is still being written is not broken. What is there now is read, and other writers
-                // continue.
-                file.lock_shared().map_err(io)?;
-                let length = file.metadata().map_err(io)?.len();
-                file.unlock().map_err(io)?;
-                Some(BufReader::new(file.take(length)))
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(source) => return Err(io(source)),
-        };
+        let mut file = open(&path).map_err(io)?;
         let (mut end, mut bytes, mut place) = (End::begin(), Vec::new(), 0);
         let lost = "the store's secret, with which it was written, is missing or damaged";
         while let Some(file) = &mut file {
@@ -136,4 +124,18 @@ impl AuditLog<'_> {
         }
         Ok(report)
     }
+}
+
+/// Opens a log as it is now; `None` if there is none. A line that is still being written is not broken, and other writers
+/// continue.
+fn open(path: &Path) -> io::Result<Option<BufReader<Take<File>>>> {
+    check_is_file(path)?;
+    let file = match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        opened => opened?,
+    };
+    file.lock_shared()?;
+    let length = file.metadata()?.len();
+    file.unlock()?;
+    Ok(Some(BufReader::new(file.take(length))))
 }

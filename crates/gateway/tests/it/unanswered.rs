@@ -151,7 +151,8 @@ async fn gw12_a_body_that_breaks_off_is_the_clients_error() {
         assert!(world.log.lock().iter().all(is_said), "{path}: {:?}", world.log.lock());
     }
     assert_eq!(world.log.lock().len(), 2);
-    assert_eq!(world.upstream.seen(), []);
+    // What is no conversation may have begun to pass.
+    assert!(world.upstream.seen().iter().all(|seen| seen.path == "/v1/files"));
 }
 
 /// Conversations with the same instructions are families of their own, also where the user asks only later.
