@@ -97,7 +97,23 @@ fn end_of_passage(text: &[u8]) -> usize {
     let from = floor_char(text, PASSAGE_BYTES - PASSAGE_BYTES / 4);
     let last = text.get(from..end).and_then(|last| std::str::from_utf8(last).ok()).unwrap_or("");
     let gap = last.char_indices().rfind(|(_, c)| parts_words(*c));
-    gap.map_or(end, |(at, c)| from + at + c.len_utf8())
+    gap.map_or_else(|| before_escape(text, end), |(at, c)| from + at + c.len_utf8())
+}
+
+/// Returns the place before an escape of JSON, `\u4f1a`, that would be cut here, or before the first of two escapes that
+/// are one character.
+fn before_escape(text: &[u8], mut end: usize) -> usize {
+    let behind = |end: usize, bytes: usize| text.get(end.saturating_sub(bytes)..end).unwrap_or(&[]);
+    let cut = behind(end, 5);
+    if let Some(at) = cut.iter().rposition(|byte| *byte == b'\\') {
+        end -= cut.len() - at;
+    }
+    if let [b'\\', b'u', b'd' | b'D', b'8' | b'9' | b'a' | b'b' | b'A' | b'B', _, _] =
+        behind(end, 6)
+    {
+        end -= 6;
+    }
+    end
 }
 
 /// Returns whether no word continues after this character.
@@ -164,6 +180,20 @@ mod tests {
         assert_eq!(check(""), []);
         let last = check(&format!("{text}the end")).pop().unwrap();
         assert_eq!(last.place.lines.1, 201);
+    }
+
+    #[test]
+    fn bs7_no_escape_of_json_is_cut() {
+        for escapes in [r"\u4f1a\u8bae", r"\ud83d\ude00"] {
+            for before in ["", "a", "ab", "abc", "abcd", "abcde"] {
+                let json = format!("{{\"{before}{}\"}}", escapes.repeat(900));
+                let passages = check(&json);
+                assert!(passages.len() > 4);
+                let ends = passages.iter().map(|passage| passage.text.trim_end_matches("\"}"));
+                let last = &escapes[escapes.len() / 2..];
+                assert!(ends.clone().all(|text| text.ends_with(last) || text.ends_with(r"\u4f1a")));
+            }
+        }
     }
 
     #[test]

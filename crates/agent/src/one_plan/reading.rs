@@ -51,12 +51,14 @@ pub(super) fn read(text: &str, progress: &Progress, validator: &Validator<'_>) -
 }
 
 /// Returns the plan that a text consists of, with or without a fence around it; `None` if the text is words, even
-/// if they quote a plan.
+/// if they quote a plan before or after them.
 pub(crate) fn written_plan(text: &str) -> Option<Intent> {
-    let text = text.trim_start();
-    let fenced = text.strip_prefix("```").map(|rest| rest.trim_start_matches("json").trim_start());
-    let text = fenced.unwrap_or(text);
-    let read = text.starts_with('{').then(|| parse_one_plan(text))?;
+    let text = text.trim();
+    let text = match text.strip_prefix("```") {
+        Some(rest) => rest.trim_start_matches("json").trim_end_matches("```").trim(),
+        None => text,
+    };
+    let read = (text.starts_with('{') && text.ends_with('}')).then(|| parse_one_plan(text))?;
     read.ok().map(|read| read.intent)
 }
 

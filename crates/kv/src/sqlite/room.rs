@@ -75,7 +75,10 @@ fn bytes_of(file: &Path) -> u64 {
 fn free_bytes(dir: &Path) -> Option<u64> {
     // Some file systems, over a network for example, report no size at all.
     let disk = rustix::fs::statvfs(dir).ok().filter(|disk| disk.f_blocks > 0)?;
-    disk.f_bavail.checked_mul(disk.f_frsize)
+    // A part may be for the system's administrator alone.
+    let is_root = rustix::process::geteuid().is_root();
+    let blocks = if is_root { disk.f_bfree } else { disk.f_bavail };
+    blocks.checked_mul(disk.f_frsize)
 }
 
 #[cfg(not(unix))]

@@ -108,7 +108,7 @@ async fn what_git_keeps_for_itself_is_not_written() {
         .says(
             "file_write",
             json!({ "path": ".gitignore", "content": "x" }),
-            "replaced .gitignore: 1 bytes",
+            "replaced .gitignore: 1 byte",
         )
         .await;
 }
@@ -270,5 +270,5 @@ async fn no_file_of_somebody_else_is_removed() {
     for name in &names {
         assert_eq!(std::fs::read(folder.path(name)).ok().as_deref(), Some(&b"mine"[..]), "{name}");
     }
-    assert_eq!(std::fs::read_dir(folder.path("")).unwrap().count(), names.len() + 1);
+    assert_eq!(std::fs::read_dir(folder.path("")).unwrap().count(), names.len() + 2);
 }

@@ -40,6 +40,11 @@ fn logs_of_codex_stay_apart() {
     let expected =
         ["5973b6c0", "6084c7d1"].map(|begin| format!("{begin}-94b8-487b-a530-2aeb6098ae0e"));
     assert_eq!(ids.collect::<Vec<_>>(), expected);
+    // A session that was opened and left has a statement alone.
+    let left = text_of(session).split_inclusive('\n').next().unwrap().to_owned();
+    let read: Vec<_> = read_bytes((left + &text_of(released)).as_bytes()).unwrap().collect();
+    let read: Vec<_> = read.into_iter().map(Result::unwrap).collect();
+    assert_eq!(said(&read), said(&fixture(released)));
     // One that says nothing leaves its lines to the next, or to the last.
     let empty = text_of("codex/empty.jsonl");
     for text in [empty.clone() + &text_of(session), text_of(session) + &empty] {

@@ -83,7 +83,13 @@ async fn op13_a_plan_is_never_the_answer() {
 #[tokio::test(start_paused = true)]
 async fn op13_an_answer_may_hold_a_plan() {
     let foreign = r#"{"action_plan": {"step1": {"function": "灌溉", "args": {}}}}"#;
-    for answer in [foreign.to_owned(), format!("计划是 {}", plan(&[(2, "a", &[])]))] {
+    let plan_of_a = plan(&[(2, "a", &[])]);
+    let quoted = [
+        format!("计划是 {plan_of_a}"),
+        format!("```json\n{plan_of_a}\n```\nThis is how it works."),
+        format!("{plan_of_a}\n就是这样。"),
+    ];
+    for answer in [foreign.to_owned()].into_iter().chain(quoted) {
         let model = texts(&[&plan(&[(1, "a", &[])]), &answer]);
         let report = plan_and_run(&agent(&model, vec![says("a", 10, "一")])).await;
         assert_eq!(report.answer(), Some(answer.as_str()));

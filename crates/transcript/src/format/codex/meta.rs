@@ -99,7 +99,8 @@ pub(super) fn threads<'e, 'r>(mut entries: &'e [Entry<'r>]) -> Vec<&'e [Entry<'r
 }
 
 /// Returns where another thread begins: with a statement about it that was not copied. Statements are copied before the
-/// first own turn, from a thread that an earlier one names as its parent, or directly behind another statement.
+/// first own turn, from an older thread, which an earlier one names as its parent or whose statement is directly behind
+/// another.
 fn next_thread(entries: &[Entry<'_>]) -> Option<usize> {
     let mut behind = entries.iter().enumerate();
     let (mut last, own) = behind.find(|(_, entry)| entry.kind == Kind::Meta)?;
@@ -112,7 +113,9 @@ fn next_thread(entries: &[Entry<'_>]) -> Option<usize> {
             continue;
         }
         if let Some(id) = entry.payload.text("id").filter(|id| own_id.as_ref() != Some(id)) {
-            if has_begun || (at != last + 1 && !parents.contains(&id)) {
+            let is_newer = own_id.as_deref().and_then(time_of_id).zip(time_of_id(&id));
+            let is_newer = is_newer.is_some_and(|(own, other)| own < other);
+            if has_begun || is_newer || (at != last + 1 && !parents.contains(&id)) {
                 return Some(at);
             }
             parents.extend(parents_of(entry));
