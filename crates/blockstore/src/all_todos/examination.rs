@@ -68,7 +68,7 @@ impl AllTodos {
         let catalogue = Catalogue::read(folder).unwrap_or_default();
         let heads = self.registry.heads().map_err(Error::Kv)?;
         let covered = catalogue.covered(&FxHashSet::default());
-        let pending = self.pending(&catalogue.heads, &covered, &heads, usize::MAX)?;
+        let pending = self.pending(&catalogue.heads, &covered, &heads, usize::MAX, &|| false)?;
         let blocks: u64 = pending.parts.iter().map(|part| u64::from(part.blocks())).sum();
         Ok(if blocks >= u64::from(self.config.batch_blocks) { blocks } else { 0 })
     }

@@ -98,7 +98,7 @@ impl AllTodos {
         now.lost = lost.filter(|number| !held.contains(number)).collect();
         let covered = now.catalogue.covered(&now.lost);
         let known = known_heads(&now.catalogue, &now.lost);
-        let pending = self.pending(&known, &covered, &heads, TAIL_TODOS)?;
+        let pending = self.pending(&known, &covered, &heads, TAIL_TODOS, &|| false)?;
         (now.tail, now.waiting) = self.tail(pending, tail)?;
         let now = Arc::new(now);
         *self.known.lock() = now.clone();
@@ -149,17 +149,21 @@ impl AllTodos {
     }
 
     /// Returns the blocks that are in no volume, of at most this many todos that were written to since they were
-    /// examined, the newest first.
+    /// examined, the newest first. `stop` ends the examination.
     pub(super) fn pending(
         &self,
         known: &FxHashMap<u32, u64>,
         covered: &Covered,
         heads: &[(u32, u64)],
         most: usize,
+        stop: &dyn Fn() -> bool,
     ) -> Result<Pending, Error> {
         let mut pending = Pending::default();
         let changed = heads.iter().rev().filter(|(todo, head)| known.get(todo) != Some(head));
         for (at, &(no, head)) in changed.enumerate() {
+            if stop() {
+                break;
+            }
             let held = match head {
                 DAMAGED_HEAD => 0,
                 head => Head::from_number(head).messages,

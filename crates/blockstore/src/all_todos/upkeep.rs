@@ -73,7 +73,8 @@ impl AllTodos {
             let none = FxHashSet::default();
             let known = known_heads(&catalogue, &none);
             let covered = catalogue.covered(&none);
-            let pending = self.pending(&known, &covered, &heads, usize::MAX)?;
+            let stop = || self.stopped.load(Ordering::Relaxed);
+            let pending = self.pending(&known, &covered, &heads, usize::MAX, &stop)?;
             done.waiting = pending.parts.iter().map(|part| u64::from(part.blocks())).sum();
             report(done.indexed, done.indexed + done.waiting);
             let is_due = done.waiting >= u64::from(self.config.batch_blocks)
@@ -91,7 +92,8 @@ impl AllTodos {
         }
     }
 
-    /// Abandons the writing of volumes after the current one. For a process that is about to end.
+    /// Abandons the search for what is to be indexed, and the writing of volumes after the current one. For a process
+    /// that is about to end.
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
     }

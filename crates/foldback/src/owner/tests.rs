@@ -314,3 +314,15 @@ fn sources_folders_and_times_bound_what_is_found() {
     let after = SearchRequest::new("lighthouse 灯塔").k(10).since(until);
     assert_eq!(found(AllTodosRequest::new(after)), ["run", "talk"]);
 }
+
+/// A process that is about to end looks for nothing more to index: among very many todos that takes long.
+#[test]
+fn a_stopped_indexer_examines_no_todo() {
+    let dir = tempfile::tempdir().unwrap();
+    let memory = Memory::open(dir.path(), options()).unwrap();
+    let all_todos = &memory.shared.all_todos;
+    all_todos.stop();
+    (0..TODOS).for_each(|n| record(&memory, n));
+    let done = all_todos.catch_up(true, |_, _| {}).unwrap();
+    assert_eq!((done.indexed, done.waiting), (0, 0));
+}
